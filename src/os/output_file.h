@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/bytes.h"
+
+namespace stoker {
+
+/// A file that appears under its name only when it is whole: written beside it under a hidden
+/// temporary name, synced, then renamed. Without commit() nothing is left behind.
+class OutputFile {
+ public:
+  /// Permission bits as the umask gives them, plus `add_mode`.
+  explicit OutputFile(std::string path, uint32_t add_mode = 0);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(Bytes bytes);
+  uint64_t size() const { return size_; }
+  const std::string& path() const { return path_; }
+  /// Syncs, renames, syncs the directory.
+  void commit();
+
+  /// The name a file has until commit().
+  static std::string temporary_name(const std::string& path);
+
+ private:
+  std::string path_;
+  std::string temporary_;
+  int descriptor_ = -1;
+  uint64_t size_ = 0;
+};
+
+/// Writes `contents` to `path` the same way.
+void write_file(const std::string& path, Bytes contents, uint32_t add_mode = 0);
+/// All of a file that is not expected to be large; Error(corrupt) above `limit` bytes.
+std::string read_file(const std::string& path, uint64_t limit);
+/// Like mkdir -p; permission bits of new directories as the umask gives them, plus `add_mode`.
+void make_directories(const std::string& path, uint32_t add_mode = 0);
+void sync_directory(const std::string& path);
+/// Bytes that an ordinary user can still write at `path`.
+uint64_t free_space(const std::string& path);
+
+}  // namespace stoker
