@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataset/index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace stoker {
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string cache_directory() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache != '\0') return cache;
+  const char* home = std::getenv("HOME");
+  return (fs::path(home != nullptr ? home : "/tmp") / ".cache").string();
+}
+
+}  // namespace
+
+DatasetPaths DatasetPaths::of(const std::string& path) {
+  std::error_code failed;
+  const fs::path real = fs::canonical(path, failed);
+  if (failed) throw system_error(path, "cannot open", failed.value());
+  DatasetPaths paths;
+  paths.path = path;
+  if (fs::is_directory(real)) {
+    paths.root = real.string();
+    paths.beside = (real / kIndexDirectory).string();
+  } else {
+    paths.root = real.parent_path().string();
+    paths.file = real.filename().string();
+    paths.beside = (real.parent_path() / kIndexDirectory / real.filename()).string();
+  }
+  paths.cache = (fs::path(cache_directory()) / "stoker" / "index" /
+                 fmt::format("{:016x}", hash64(real.string())))
+                    .string();
+  return paths;
+}
+
+std::optional<std::string> DatasetPaths::existing_index() const {
+  for (const std::string& directory : {beside, cache}) {
+    std::error_code ignored;
+    if (fs::exists(fs::path(directory) / kManifestName, ignored)) return directory;
+  }
+  return std::nullopt;
+}
+
+Index::Index(std::string directory)
+    : directory_(std::move(directory)),
+      manifest_(Manifest::read((fs::path(directory_) / kManifestName).string())),
+      segments_(manifest_.segments.size()) {
+  first_.push_back(0);
+  for (const SegmentEntry& segment : manifest_.segments) {
+    first_.push_back(first_.back() + segment.samples);
+  }
+}
+
+Index::~Index() {
+  for (auto& slot : segments_) delete slot.load(std::memory_order_acquire);
+}
+
+Index::Place Index::place(uint64_t sample) const {
+  if (sample >= size()) {
+    throw Error(ErrorKind::usage, fmt::format("no sample {}: there are {}", sample, size()));
+  }
+  const auto after = std::upper_bound(first_.begin(), first_.end(), sample);
+  const auto segment = static_cast<uint32_t>(after - first_.begin() - 1);
+  return {segment, sample - first_[segment]};
+}
+
+const Index::Opened& Index::opened(uint32_t number) const {
+  std::atomic<const Opened*>& slot = segments_[number];
+  const Opened* known = slot.load(std::memory_order_acquire);
+  if (known != nullptr) return *known;
+
+  const SegmentEntry& entry = manifest_.segments[number];
+  const std::string path = (fs::path(directory_) / entry.file).string();
+  auto opened = std::make_unique<Opened>(path);
+  if (opened->segment.header_crc() != entry.header_crc ||
+      opened->segment.samples() != entry.samples) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{}: not the segment that {} speaks of: run stoker index",
+                            printable(path), kManifestName));
+  }
+  const std::vector<Field>& local = opened->segment.fields();
+  for (const Field& field : schema().fields) {
+    const auto same = std::find_if(local.begin(), local.end(),
+                                   [&](const Field& other) { return other.name == field.name; });
+    opened->local_fields.push_back(
+        same == local.end() ? std::nullopt
+                            : std::optional(static_cast<uint32_t>(same - local.begin())));
+  }
+  if (slot.compare_exchange_strong(known, opened.get(), std::memory_order_acq_rel)) {
+    return *opened.release();
+  }
+  return *known;
+}
+
+const Segment& Index::segment(uint32_t number) const { return opened(number).segment; }
+
+std::optional<uint32_t> Index::local_field(uint32_t segment, uint32_t field) const {
+  return opened(segment).local_fields.at(field);
+}
+
+std::string Index::key(uint64_t sample) const {
+  const Place where = place(sample);
+  return segment(where.segment).key(where.sample);
+}
+
+std::optional<uint64_t> Index::find(std::string_view key) const {
+  const uint64_t hash = hash64(key);
+  std::vector<uint64_t> candidates;
+  for (uint32_t i = 0; i < segments_.size(); ++i) {
+    candidates.clear();
+    const Segment& here = segment(i);
+    here.find_hash(hash, candidates);
+    for (const uint64_t sample : candidates) {
+      if (here.key(sample) == key) return first_[i] + sample;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace stoker

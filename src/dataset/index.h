@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataset/manifest.h"
+#include "dataset/segment.h"
+
+namespace stoker {
+
+/// Where a dataset lies, and where its index is looked for.
+struct DatasetPaths {
+  std::string path;    // as given: a directory, or a single file
+  std::string root;    // what shard paths are relative to
+  std::string file;    // name of the single file, or empty
+  std::string beside;  // index directory beside the data
+  std::string cache;   // index directory in the user's cache
+
+  /// Throws Error(not_found) where there is nothing at `path`.
+  static DatasetPaths of(const std::string& path);
+  /// The one of the two that holds a manifest; beside comes first.
+  std::optional<std::string> existing_index() const;
+};
+
+/// An index open for reading: look-ups by number and by key. Opening reads the manifest alone.
+/// Safe from many threads, also after a fork.
+class Index {
+ public:
+  /// `directory` holds manifest.json.
+  explicit Index(std::string directory);
+  ~Index();
+  Index(const Index&) = delete;
+  Index& operator=(const Index&) = delete;
+
+  const Manifest& manifest() const { return manifest_; }
+  const Schema& schema() const { return manifest_.schema; }
+  const std::string& directory() const { return directory_; }
+  uint64_t size() const { return first_.back(); }
+
+  struct Place {
+    uint32_t segment = 0;
+    uint64_t sample = 0;  // within it
+  };
+  Place place(uint64_t sample) const;
+  uint64_t first_sample(uint32_t segment) const { return first_[segment]; }
+  const Segment& segment(uint32_t number) const;
+
+  std::string key(uint64_t sample) const;
+  std::optional<uint64_t> find(std::string_view key) const;
+  /// Field number in segment of field `field` of the schema; nothing where it has none.
+  std::optional<uint32_t> local_field(uint32_t segment, uint32_t field) const;
+
+ private:
+  struct Opened {
+    explicit Opened(const std::string& path) : segment(path) {}
+    Segment segment;
+    std::vector<std::optional<uint32_t>> local_fields;
+  };
+  const Opened& opened(uint32_t number) const;
+
+  std::string directory_;
+  Manifest manifest_;
+  std::vector<uint64_t> first_;
+  mutable std::vector<std::atomic<const Opened*>> segments_;
+};
+
+}  // namespace stoker

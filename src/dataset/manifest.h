@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dataset/schema.h"
+
+namespace stoker {
+
+/// What a manifest says about one segment.
+struct SegmentEntry {
+  std::string file;  // name beside the manifest
+  uint64_t samples = 0;
+  uint64_t shards = 0;  // shards that begin in it
+  uint64_t bytes = 0;   // of the fields that are stored
+  uint32_t header_crc = 0;
+};
+
+/// The list of segments that make up an index, and what they have in common. Replaced by rename,
+/// so a reader sees the old one or the new one. Its first line carries a checksum of the rest.
+struct Manifest {
+  static constexpr int kVersion = 0;  // unstable: may change without notice until it is 1
+
+  std::string format;
+  Depth depth = Depth::structure;
+  Schema schema;
+  std::vector<SegmentEntry> segments;
+  /// Data that a scan met and could not take in, by number.
+  uint64_t faults = 0;
+  /// How `pack` made the dataset, as JSON: its options, and what it left out. Empty otherwise.
+  std::string origin;
+
+  uint64_t samples() const;
+  uint64_t shards() const;
+  uint64_t bytes() const;
+
+  void write(const std::string& path, uint32_t add_mode) const;
+  /// Throws Error(not_found), or Error(corrupt) that says to run `stoker index`.
+  static Manifest read(const std::string& path);
+};
+
+inline constexpr const char* kManifestName = "manifest.json";
+inline constexpr const char* kIndexDirectory = ".stoker";
+
+}  // namespace stoker

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "os/file_system.h"
+
+namespace stoker {
+
+/// A file of which every 64 KiB page carries a CRC-32C, read page by page when first touched.
+///
+/// Not mapped into memory: a mapped file that somebody truncates kills the process, and bytes
+/// that were verified could change afterwards. Pages are held until the object ends. No locks, so
+/// it works from many threads and after a fork.
+class PagedFile {
+ public:
+  static constexpr uint64_t kPageSize = 65536;
+
+  /// Pages count from `begin`; `checksums` has one per page.
+  PagedFile(std::unique_ptr<ReadableFile> file, std::string path, uint64_t begin, uint64_t size,
+            std::vector<uint32_t> checksums);
+  ~PagedFile();
+  PagedFile(const PagedFile&) = delete;
+  PagedFile& operator=(const PagedFile&) = delete;
+
+  /// Copies bytes that may lie across pages. `offset` counts from `begin`.
+  /// Throws Error(corrupt) where a checksum differs or the range lies outside.
+  void read(uint64_t offset, MutableBytes into) const;
+
+ private:
+  const std::byte* page(uint64_t number) const;
+
+  std::unique_ptr<ReadableFile> file_;
+  std::string path_;
+  uint64_t begin_;
+  uint64_t size_;
+  std::vector<uint32_t> checksums_;
+  mutable std::vector<std::atomic<const std::byte*>> pages_;
+};
+
+}  // namespace stoker

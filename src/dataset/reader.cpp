@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataset/reader.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "base/worker_pool.h"
+#include "dataset/codec.h"
+
+namespace stoker {
+namespace {
+
+// Reading a gap costs less than another system call and seek up to about this size.
+constexpr uint64_t kMaxGap = 16384;
+// Larger reads gain nothing more, and smaller ones spread better over threads.
+constexpr uint64_t kMaxMerged = 4 << 20;
+constexpr size_t kMaxPieces = 32;
+// Below this, waking other threads costs more than it saves.
+constexpr uint64_t kMinThreaded = 512 << 10;
+
+}  // namespace
+
+/// What does not survive a fork: threads, and locks that one of them may hold. A child process
+/// makes its own and leaves its parent's alone.
+struct Reader::Fetcher {
+  Fetcher(const ReaderOptions& options, unsigned threads)
+      : process(::getpid()),
+        files(options.file_system != nullptr ? *options.file_system : real_file_system(),
+              options.roots, options.open_files),
+        pool(threads) {}
+
+  const pid_t process;
+  ShardFiles files;
+  WorkerPool pool;
+};
+
+Reader::Reader(std::shared_ptr<const Index> index, ReaderOptions options)
+    : index_(std::move(index)), options_(std::move(options)) {
+  if (options_.threads == 0) options_.threads = usable_cores();
+}
+
+Reader::~Reader() {
+  Fetcher* mine = fetcher_.load();
+  if (mine != nullptr && mine->process == ::getpid()) delete mine;
+}
+
+Reader::Fetcher& Reader::fetcher() const {
+  Fetcher* known = fetcher_.load(std::memory_order_acquire);
+  if (known != nullptr && known->process == ::getpid()) return *known;
+  auto made = std::make_unique<Fetcher>(options_, options_.threads);
+  if (fetcher_.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) {
+    return *made.release();
+  }
+  return *known;
+}
+
+Batch Reader::locate(std::span<const uint64_t> samples, std::span<const uint32_t> fields) const {
+  Batch batch;
+  batch.samples.assign(samples.begin(), samples.end());
+  std::vector<uint32_t> all;
+  if (fields.empty()) {
+    for (uint32_t f = 0; f < index_->schema().fields.size(); ++f) all.push_back(f);
+    fields = all;
+  }
+  batch.items.reserve(samples.size() * fields.size());
+  for (uint32_t row = 0; row < samples.size(); ++row) {
+    const Index::Place place = index_->place(samples[row]);
+    const Segment& segment = index_->segment(place.segment);
+    for (const uint32_t field : fields) {
+      const std::optional<uint32_t> local = index_->local_field(place.segment, field);
+      if (!local) continue;
+      Item item;
+      item.row = row;
+      item.field = field;
+      item.segment = place.segment;
+      item.located = segment.locate(place.sample, *local);
+      if (!item.located.present) continue;
+      if (!item.located.has_scalar || options_.fetch_inline) {
+        item.length = item.located.extent.length;
+      }
+      batch.items.push_back(item);
+    }
+  }
+  return batch;
+}
+
+Fault Reader::fault(const Batch& batch, const Item& item, std::string cause) const {
+  const Index::Place place = index_->place(batch.samples[item.row]);
+  const Segment& segment = index_->segment(place.segment);
+  Fault fault;
+  fault.sample = segment.key(place.sample);
+  fault.field = index_->schema().fields[item.field].name;
+  fault.cause = std::move(cause);
+  const Extent& extent = item.located.extent;
+  switch (extent.container) {
+    case Container::file:
+      fault.shard = file_path(segment, place.sample, item);
+      break;
+    case Container::shard:
+      fault.shard = segment.shard(extent.number).path;
+      fault.offset = extent.offset;
+      break;
+    case Container::block: {
+      const Block block = segment.block(extent.number);
+      fault.shard = segment.shard(block.shard).path;
+      fault.offset = block.offset;
+      break;
+    }
+    default: break;
+  }
+  return fault;
+}
+
+std::string Reader::file_path(const Segment& segment, uint64_t sample, const Item& item) const {
+  const uint32_t local = index_->local_field(item.segment, item.field).value();
+  const std::string& suffix = segment.fields()[local].suffixes.at(item.located.suffix);
+  return suffix.empty() ? segment.key(sample) : segment.key(sample) + "." + suffix;
+}
+
+namespace {
+
+/// One read of consecutive bytes that serves several items; gaps go to waste.
+struct Run {
+  size_t first = 0, last = 0;  // of the sorted items
+};
+
+bool less_by_place(const Item& a, const Item& b) {
+  const Extent& x = a.located.extent;
+  const Extent& y = b.located.extent;
+  if (a.segment != b.segment) return a.segment < b.segment;
+  if (x.container != y.container) return x.container < y.container;
+  if (x.number != y.number) return x.number < y.number;
+  return x.offset < y.offset;
+}
+
+/// Whether `next` can be read together with a run that begins at `begin` and ends at `end`.
+bool joins(const Item& previous, const Item& next, uint64_t begin, uint64_t end) {
+  const Extent& x = previous.located.extent;
+  const Extent& y = next.located.extent;
+  return x.container == Container::shard && y.container == Container::shard &&
+         previous.segment == next.segment && x.number == y.number && y.offset >= end &&
+         y.offset - end <= kMaxGap && y.offset + y.length - begin <= kMaxMerged;
+}
+
+std::vector<Run> merge(const std::vector<Item>& items, const std::vector<uint32_t>& order) {
+  std::vector<Run> runs;
+  size_t i = 0;
+  while (i < order.size()) {
+    const Extent& extent = items[order[i]].located.extent;
+    Run run{i, i + 1};
+    uint64_t end = extent.offset + extent.length;
+    while (run.last < order.size() && run.last - run.first < kMaxPieces &&
+           joins(items[order[run.last - 1]], items[order[run.last]], extent.offset, end)) {
+      const Extent& next = items[order[run.last]].located.extent;
+      end = next.offset + next.length;
+      ++run.last;
+    }
+    runs.push_back(run);
+    i = run.last;
+  }
+  return runs;
+}
+
+std::string shorter(uint64_t offset, uint64_t missing) {
+  return fmt::format("the shard ends at offset {}, {} bytes short", offset, missing);
+}
+
+}  // namespace
+
+std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
+  std::vector<uint32_t> order;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < batch.items.size(); ++i) {
+    if (batch.items[i].length == 0) continue;
+    order.push_back(i);
+    bytes += batch.items[i].length;
+  }
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return less_by_place(batch.items[a], batch.items[b]);
+  });
+  const std::vector<Run> runs = merge(batch.items, order);
+
+  std::mutex mutex;
+  std::vector<ReadFailure> failures;
+  Fetcher& fetcher = this->fetcher();
+  const auto fail = [&](uint32_t item, const Error& error) {
+    Fault fault = this->fault(batch, batch.items[item], error.what());
+    batch.items[item].failed = true;
+    const std::lock_guard lock(mutex);
+    failures.push_back({item, error.kind(), std::move(fault)});
+  };
+  const auto fetch_one = [&](const uint32_t& item, bool fetched) {
+    try {
+      if (!fetched) fetch_run(fetcher, batch, {&item, 1});
+      verify(batch.items[item]);
+    } catch (const Error& error) {
+      fail(item, error);
+    } catch (const std::exception& error) {
+      fail(item, Error(ErrorKind::io, error.what()));
+    }
+  };
+  const auto work = [&](size_t number) {
+    const Run& run = runs[number];
+    const std::span<const uint32_t> items(order.data() + run.first, run.last - run.first);
+    bool fetched = items.size() > 1;
+    if (fetched) {
+      try {
+        fetch_run(fetcher, batch, items);
+      } catch (const std::exception&) {
+        fetched = false;  // each by itself: whichever is readable must not suffer
+      }
+    }
+    for (const uint32_t& item : items) fetch_one(item, fetched);
+  };
+  if (bytes < kMinThreaded || runs.size() == 1 || options_.threads == 1) {
+    for (size_t i = 0; i < runs.size(); ++i) work(i);
+  } else {
+    fetcher.pool.run(runs.size(), work);
+  }
+  std::sort(failures.begin(), failures.end(),
+            [](const ReadFailure& a, const ReadFailure& b) { return a.item < b.item; });
+  return failures;
+}
+
+void Reader::verify(Item& item) const {
+  const bool known = index_->segment(item.segment).depth() == Depth::full && options_.verify;
+  if (!known && !options_.checksum) return;
+  item.crc = crc32c({item.data, item.length});
+  if (known && item.crc != item.located.extent.crc) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("checksum is {:08x}, should be {:08x}: the data has changed or is "
+                            "damaged",
+                            item.crc, item.located.extent.crc));
+  }
+}
+
+void Reader::fetch_run(Fetcher& fetcher, const Batch& batch,
+                       std::span<const uint32_t> items) const {
+  const Item& first = batch.items[items.front()];
+  const Segment& segment = index_->segment(first.segment);
+  switch (first.located.extent.container) {
+    case Container::shard: return fetch_shard(fetcher, segment, batch, items);
+    case Container::file: {
+      const Index::Place place = index_->place(batch.samples[first.row]);
+      const std::string path = file_path(segment, place.sample, first);
+      const int64_t modified = segment.depth() == Depth::structure
+                                   ? static_cast<int64_t>(first.located.extent.offset)
+                                   : 0;
+      const auto file = fetcher.files.open_once(path, {first.length, modified});
+      if (file->read_at(0, {first.data, first.length}) != first.length) {
+        throw Error(ErrorKind::corrupt, "the file became shorter while it was read");
+      }
+      return;
+    }
+    default: return fetch_extent(fetcher, segment, first.located.extent, {first.data, first.length});
+  }
+}
+
+void Reader::fetch_shard(Fetcher& fetcher, const Segment& segment, const Batch& batch,
+                         std::span<const uint32_t> items) const {
+  const Extent& begin = batch.items[items.front()].located.extent;
+  const auto file = open_shard(fetcher, segment, begin.number);
+  thread_local std::byte gap[kMaxGap];
+  MutableBytes pieces[2 * kMaxPieces];
+  size_t count = 0;
+  uint64_t end = begin.offset;
+  for (const uint32_t i : items) {
+    const Item& item = batch.items[i];
+    const uint64_t offset = item.located.extent.offset;
+    if (offset > end) pieces[count++] = {gap, offset - end};
+    pieces[count++] = {item.data, item.length};
+    end = offset + item.length;
+  }
+  const size_t got = count == 1 ? file->read_at(begin.offset, pieces[0])
+                                : file->read_at(begin.offset, std::span(pieces, count));
+  if (got != end - begin.offset) {
+    throw Error(ErrorKind::corrupt, shorter(begin.offset + got, end - begin.offset - got));
+  }
+}
+
+std::shared_ptr<ReadableFile> Reader::open_shard(Fetcher& fetcher, const Segment& segment,
+                                                 uint32_t number) const {
+  const Shard shard = segment.shard(number);
+  const int64_t modified = segment.depth() == Depth::structure ? shard.modified_ns : 0;
+  return fetcher.files.open(shard.path, {shard.size, modified}, shard.compression);
+}
+
+void Reader::fetch_extent(Fetcher& fetcher, const Segment& segment, const Extent& extent,
+                          MutableBytes into) const {
+  if (extent.container == Container::here) return segment.read_here(extent.offset, into);
+  if (extent.container == Container::shard) {
+    const size_t got = open_shard(fetcher, segment, extent.number)->read_at(extent.offset, into);
+    if (got != into.size()) {
+      throw Error(ErrorKind::corrupt, shorter(extent.offset + got, into.size() - got));
+    }
+    return;
+  }
+  if (extent.container == Container::pieces) {
+    // Pieces follow each other until the length is reached.
+    for (uint64_t number = extent.offset; !into.empty(); ++number) {
+      const Extent piece = segment.piece(number);
+      if (piece.length == 0 || piece.length > into.size() ||
+          piece.container == Container::pieces) {
+        throw Error(ErrorKind::corrupt, "its pieces make no sense: run stoker index");
+      }
+      fetch_extent(fetcher, segment, piece, into.first(piece.length));
+      into = into.subspan(piece.length);
+    }
+    return;
+  }
+  const Block block = segment.block(extent.number);
+  if (extent.offset > block.decoded_length ||
+      into.size() > block.decoded_length - extent.offset ||
+      block.codecs >= segment.codec_chains().size()) {
+    throw Error(ErrorKind::corrupt, "lies outside of its block: run stoker index");
+  }
+  const auto file = open_shard(fetcher, segment, block.shard);
+  if (block.stored_length > segment.shard(block.shard).size) {
+    throw Error(ErrorKind::corrupt, "its block is larger than the shard: run stoker index");
+  }
+  std::vector<std::byte> stored(block.stored_length);
+  const size_t got = file->read_at(block.offset, stored);
+  if (got != stored.size()) {
+    throw Error(ErrorKind::corrupt, shorter(block.offset + got, stored.size() - got));
+  }
+  if (block.has_stored_crc && options_.verify && crc32c(stored) != block.stored_crc) {
+    throw Error(ErrorKind::corrupt, "checksum of its block differs");
+  }
+  const std::vector<std::byte> decoded =
+      decode_block(stored, segment.codec_chains()[block.codecs], block.decoded_length);
+  std::memcpy(into.data(), decoded.data() + extent.offset, into.size());
+}
+
+Value Reader::decode(const Batch& batch, const Item& item) const {
+  const Field& field = index_->schema().fields[item.field];
+  try {
+    if (item.located.has_scalar &&
+        (!options_.fetch_inline || item.located.extent.container == Container::absent)) {
+      return decode_scalar(field, item.located.scalar);
+    }
+    return decode_value(field, {item.data, item.length});
+  } catch (const Error& error) {
+    throw Error(error.kind(), fault(batch, item, error.what()).message());
+  }
+}
+
+void throw_failure(const ReadFailure& failure) {
+  throw Error(failure.kind, failure.fault.message());
+}
+
+Samples read_many(const Reader& reader, std::span<const uint64_t> samples,
+                  std::span<const uint32_t> fields) {
+  Samples result;
+  result.batch = reader.locate(samples, fields);
+  uint64_t total = 0;
+  for (const Item& item : result.batch.items) total += round_up(item.length, 8);
+  result.memory = std::make_unique_for_overwrite<std::byte[]>(total);
+  uint64_t at = 0;
+  for (Item& item : result.batch.items) {
+    item.data = result.memory.get() + at;
+    at += round_up(item.length, 8);
+  }
+  const std::vector<ReadFailure> failures = reader.fetch(result.batch);
+  if (!failures.empty()) throw_failure(failures.front());
+  result.rows.resize(samples.size());
+  for (const Item& item : result.batch.items) {
+    result.rows[item.row].emplace_back(item.field, reader.decode(result.batch, item));
+  }
+  return result;
+}
+
+}  // namespace stoker

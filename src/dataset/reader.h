@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "dataset/index.h"
+#include "dataset/scan.h"
+#include "dataset/shard_files.h"
+#include "dataset/value.h"
+
+namespace stoker {
+
+struct ReaderOptions {
+  std::vector<std::string> roots;  // where shards are looked for, in this order
+  unsigned threads = 0;            // 0: one per usable core
+  bool verify = true;              // compare checksums where the index has them
+  bool checksum = false;           // compute Item::crc also where the index has none
+  bool fetch_inline = false;       // read the bytes of numbers that lie in the index as well
+  size_t open_files = 64;
+  FileSystem* file_system = nullptr;  // the real one
+};
+
+/// One field of one sample on its way from the index to its value.
+struct Item {
+  uint32_t row = 0;    // which of the samples asked for
+  uint32_t field = 0;  // in the schema
+  Located located;
+  uint32_t segment = 0;
+  /// Bytes to fetch: 0 where absent or held inline.
+  uint64_t length = 0;
+  /// Where fetch() puts them; the caller sets it.
+  std::byte* data = nullptr;
+  /// CRC-32C of what was fetched.
+  uint32_t crc = 0;
+  bool failed = false;
+};
+
+struct Batch {
+  std::vector<uint64_t> samples;
+  std::vector<Item> items;  // by row, then by field; absent ones are left out
+};
+
+/// What went wrong with one item.
+struct ReadFailure {
+  size_t item = 0;
+  ErrorKind kind = ErrorKind::io;
+  Fault fault;
+};
+
+/// Reads samples in three steps: locate (the index alone), fetch (any order, merged, many threads),
+/// decode. The caller provides the memory in between, so bytes go straight to where they are
+/// wanted. Safe from many threads, also after a fork.
+class Reader {
+ public:
+  Reader(std::shared_ptr<const Index> index, ReaderOptions options);
+  ~Reader();
+
+  const Index& index() const { return *index_; }
+
+  /// `fields` are numbers in the schema; all where empty. Throws Error(usage) for a sample that
+  /// does not exist.
+  Batch locate(std::span<const uint64_t> samples, std::span<const uint32_t> fields = {}) const;
+
+  /// Fills item.data and item.crc of every item with a length. Failures are returned, not thrown,
+  /// so that one bad sample need not cost the others.
+  std::vector<ReadFailure> fetch(Batch& batch) const;
+
+  /// The value of an item that was fetched; points into item.data.
+  /// Throws Error(corrupt) that names shard, sample and field.
+  Value decode(const Batch& batch, const Item& item) const;
+
+  /// Shard and offset of an item, for messages.
+  Fault fault(const Batch& batch, const Item& item, std::string cause) const;
+
+ private:
+  struct Fetcher;
+  Fetcher& fetcher() const;
+  std::string file_path(const Segment& segment, uint64_t sample, const Item& item) const;
+  void verify(Item& item) const;
+  void fetch_run(Fetcher& fetcher, const Batch& batch, std::span<const uint32_t> items) const;
+  void fetch_shard(Fetcher& fetcher, const Segment& segment, const Batch& batch,
+                   std::span<const uint32_t> items) const;
+  void fetch_extent(Fetcher& fetcher, const Segment& segment, const Extent& extent,
+                    MutableBytes into) const;
+  std::shared_ptr<ReadableFile> open_shard(Fetcher& fetcher, const Segment& segment,
+                                           uint32_t number) const;
+
+  std::shared_ptr<const Index> index_;
+  ReaderOptions options_;
+  mutable std::atomic<Fetcher*> fetcher_{nullptr};
+};
+
+/// Throws what a failure stands for.
+[[noreturn]] void throw_failure(const ReadFailure& failure);
+
+/// The samples and the memory that their values point into: read_many for C++.
+struct Samples {
+  Batch batch;
+  std::unique_ptr<std::byte[]> memory;
+  std::vector<std::vector<std::pair<uint32_t, Value>>> rows;  // per sample: field number, value
+};
+Samples read_many(const Reader& reader, std::span<const uint64_t> samples,
+                  std::span<const uint32_t> fields = {});
+
+}  // namespace stoker

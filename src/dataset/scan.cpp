@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataset/scan.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "base/json.h"
+
+namespace stoker {
+
+std::string Fault::message() const {
+  std::string text = fmt::format("{}: offset {}: ", printable(shard), offset);
+  if (!sample.empty()) text += fmt::format("sample '{}'", printable(sample));
+  if (!field.empty()) text += fmt::format("{}field {}", sample.empty() ? "" : ", ", printable(field));
+  if (!sample.empty() || !field.empty()) text += ": ";
+  return text + cause;
+}
+
+Json to_json(const Fault& fault) {
+  return {{"shard", name_to_json(fault.shard)},
+          {"offset", fault.offset},
+          {"sample", name_to_json(fault.sample)},
+          {"field", name_to_json(fault.field)},
+          {"cause", name_to_json(fault.cause)}};
+}
+
+Fault fault_from_json(const Json& json) {
+  const auto name = [&](const char* member) {
+    return name_from_json(json.at(member).get<std::string>());
+  };
+  return {name("shard"), json.at("offset").get<uint64_t>(), name("sample"), name("field"),
+          name("cause")};
+}
+
+}  // namespace stoker

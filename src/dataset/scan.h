@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json_fwd.h"
+#include "dataset/extent.h"
+#include "dataset/schema.h"
+
+namespace stoker {
+
+/// Something in a dataset that is not as it should be.
+struct Fault {
+  std::string shard;  // relative path
+  uint64_t offset = 0;
+  std::string sample;  // its key, where there is one
+  std::string field;   // its field, where there is one
+  std::string cause;
+
+  /// "train-000003.tar: offset 512: sample 'a/b', field image: checksum differs …"
+  std::string message() const;
+  bool operator==(const Fault&) const = default;
+};
+
+Json to_json(const Fault& fault);
+Fault fault_from_json(const Json& json);
+
+/// One field of a sample that a scan has found.
+struct FoundField {
+  std::string_view name;
+  FieldType type = FieldType::bytes;
+  Encoding encoding = Encoding::raw;
+  DType dtype = DType::unknown;
+  /// Of an array whose dimensions the scan has seen.
+  std::optional<std::vector<int64_t>> shape;
+  std::string_view suffix;  // see Field::suffixes
+  Extent extent;            // Container::absent with encoding none: the number is all there is
+  std::string_view inline_bytes;  // with Container::here: the bytes
+  /// The number itself where the scan came across it: int64 or double by `dtype`.
+  std::optional<int64_t> integer;
+  std::optional<double> real;
+};
+
+/// Bytes of the current shard whose CRC-32C the file itself states; verified at full depth.
+struct StatedChecksum {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  uint32_t crc = 0;
+  std::string_view what;  // a literal: "record"
+};
+
+/// Takes what a scan finds, in the order of the bytes.
+class ScanSink {
+ public:
+  virtual ~ScanSink() = default;
+  /// Begins a shard; what follows lies in it and names it by the number returned.
+  virtual uint32_t shard(const Shard& shard) = 0;
+  virtual void sample(std::string_view key, std::span<const FoundField> fields) = 0;
+  virtual void stated(const StatedChecksum& checksum) = 0;
+  virtual void fault(Fault fault) = 0;
+  /// A member was left alone because its base name begins with a dot.
+  virtual void hidden() {}
+};
+
+}  // namespace stoker

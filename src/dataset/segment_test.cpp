@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataset/segment.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "dataset/segment_writer.h"
+#include "os/output_file.h"
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SegmentTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = fs::path(testing::TempDir()) /
+                 fmt::format("segment-{}-{}", ::getpid(),
+                             testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directories(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+  std::string path() const { return (directory_ / "a.seg").string(); }
+
+  static FoundField image(uint64_t offset, uint64_t length, std::string_view suffix = "jpg") {
+    FoundField field;
+    field.name = "image";
+    field.suffix = suffix;
+    field.extent = {Container::shard, 0, offset, length, 77};
+    return field;
+  }
+  static FoundField label(int64_t value) {
+    FoundField field;
+    field.name = "label";
+    field.type = FieldType::number;
+    field.encoding = Encoding::none;
+    field.dtype = DType::int64;
+    field.integer = value;
+    return field;
+  }
+
+  /// `count` samples "s/0", "s/1", …, each with an image; the even ones have a label.
+  static SegmentWriter many(uint64_t count) {
+    SegmentWriter writer;
+    writer.add_shard({"dir/a.tar", 1 << 20, 5, 0, 1 << 20, 99, Compression::none});
+    for (uint64_t i = 0; i < count; ++i) {
+      std::vector<FoundField> fields{image(i * 1000, 900, i % 3 == 0 ? "png" : "jpg")};
+      if (i % 2 == 0) fields.push_back(label(static_cast<int64_t>(i) - 5));
+      EXPECT_TRUE(writer.add_sample("s/" + std::to_string(i), fields).empty());
+    }
+    return writer;
+  }
+
+  fs::path directory_;
+};
+
+TEST_F(SegmentTest, GivesBackWhatWasWritten) {
+  const SegmentWriter writer = many(10000);
+  const uint32_t crc = writer.write(path(), Depth::full, 0);
+  const Segment segment(path());
+  EXPECT_EQ(segment.samples(), 10000U);
+  EXPECT_EQ(segment.depth(), Depth::full);
+  EXPECT_EQ(segment.header_crc(), crc);
+  ASSERT_EQ(segment.shard_count(), 1U);
+  EXPECT_EQ(segment.shard(0),
+            (Shard{"dir/a.tar", 1 << 20, 5, 0, 1 << 20, 99, Compression::none}));
+  ASSERT_EQ(segment.fields().size(), 2U);
+  EXPECT_EQ(segment.fields()[0].suffixes, (std::vector<std::string>{"png", "jpg"}));
+  EXPECT_EQ(segment.fields()[1].present, 5000U);
+  for (const uint64_t i : {0, 1, 2, 4999, 9998, 9999}) {
+    EXPECT_EQ(segment.key(i), "s/" + std::to_string(i));
+    const Located at = segment.locate(i, 0);
+    EXPECT_EQ(at.extent, (Extent{Container::shard, 0, i * 1000, 900, 77}));
+    EXPECT_EQ(segment.fields()[0].suffixes[at.suffix], i % 3 == 0 ? "png" : "jpg");
+    const Located number = segment.locate(i, 1);
+    EXPECT_EQ(number.present, i % 2 == 0);
+    if (number.present) {
+      EXPECT_TRUE(number.has_scalar);
+      EXPECT_EQ(static_cast<int64_t>(number.scalar), static_cast<int64_t>(i) - 5);
+    }
+  }
+}
+
+TEST_F(SegmentTest, FindsEveryKeyAndNoOther) {
+  many(5000).write(path(), Depth::structure, 0);
+  const Segment segment(path());
+  std::vector<uint64_t> found;
+  for (uint64_t i = 0; i < 5000; ++i) {
+    found.clear();
+    segment.find_hash(hash64("s/" + std::to_string(i)), found);
+    EXPECT_EQ(found, std::vector<uint64_t>{i});
+  }
+  found.clear();
+  for (const uint64_t absent : {uint64_t{0}, ~uint64_t{0}, hash64("s/5000"), hash64("")}) {
+    segment.find_hash(absent, found);
+  }
+  EXPECT_TRUE(found.empty());
+}
+
+TEST_F(SegmentTest, TakesAtMost64BytesPerSampleAndFieldBesideTheKey) {
+  SegmentWriter writer;
+  writer.add_shard({"a.tar", 1, 0, 0, 1, 0, Compression::none});
+  uint64_t keys = 0;
+  for (uint64_t i = 0; i < 100000; ++i) {
+    const std::string key = std::to_string(i);
+    keys += key.size();
+    const FoundField one = image(i, 1);
+    writer.add_sample(key, {&one, 1});
+  }
+  writer.write(path(), Depth::full, 0);
+  EXPECT_LE((fs::file_size(path()) - keys) / 100000.0, 64.0);
+}
+
+TEST_F(SegmentTest, EmptySegment) {
+  SegmentWriter().write(path(), Depth::full, 0);
+  const Segment segment(path());
+  EXPECT_EQ(segment.samples(), 0U);
+  segment.verify_all();
+}
+
+TEST_F(SegmentTest, ConflictingFieldIsNamedAndLeftOut) {
+  SegmentWriter writer;
+  FoundField text = image(0, 1);
+  text.type = FieldType::text;
+  const FoundField bytes = image(0, 1);
+  EXPECT_TRUE(writer.add_sample("a", {&bytes, 1}).empty());
+  const std::vector<std::string> conflicts = writer.add_sample("b", {&text, 1});
+  ASSERT_EQ(conflicts.size(), 1U);
+  EXPECT_NE(conflicts[0].find("image"), std::string::npos);
+  writer.write(path(), Depth::structure, 0);
+  const Segment segment(path());
+  EXPECT_TRUE(segment.locate(0, 0).present);
+  EXPECT_FALSE(segment.locate(1, 0).present);
+}
+
+/// Touches everything there is to touch.
+void read_all(const Segment& segment) {
+  segment.verify_all();
+  for (uint32_t i = 0; i < segment.shard_count(); ++i) (void)segment.shard(i);
+  for (uint64_t i = 0; i < segment.samples(); ++i) {
+    (void)segment.key(i);
+    for (uint32_t f = 0; f < segment.fields().size(); ++f) (void)segment.locate(i, f);
+  }
+}
+
+TEST_F(SegmentTest, EveryFlippedBitIsNoticedOrHarmless) {
+  many(40).write(path(), Depth::full, 0);
+  const std::string good = read_file(path(), 1 << 20);
+  size_t noticed = 0;
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ (1 << (i % 8)));
+    std::ofstream(path(), std::ios::binary) << bad;
+    try {
+      const Segment segment(path());
+      read_all(segment);
+      EXPECT_EQ(segment.key(7), "s/7") << "byte " << i;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+      EXPECT_NE(std::string(error.what()).find("run stoker index"), std::string::npos);
+      ++noticed;
+    }
+  }
+  // Padding before the tables (< 64 bytes) and one reserved word carry nothing.
+  EXPECT_GE(noticed, good.size() - 68);
+}
+
+TEST_F(SegmentTest, EveryTruncationIsNoticed) {
+  many(40).write(path(), Depth::full, 0);
+  const std::string good = read_file(path(), 1 << 20);
+  for (size_t size = 0; size < good.size(); ++size) {
+    std::ofstream(path(), std::ios::binary) << good.substr(0, size);
+    EXPECT_THROW(read_all(Segment(path())), Error) << size;
+  }
+}
+
+TEST_F(SegmentTest, MissingFileSaysWhatToDo) {
+  try {
+    const Segment segment(path());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+    EXPECT_NE(std::string(error.what()).find("run stoker index"), std::string::npos);
+  }
+}
+
+TEST_F(SegmentTest, ThreadedReadersSeeTheSame) {
+  many(20000).write(path(), Depth::full, 0);
+  const Segment segment(path());
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (uint64_t i = 0; i < segment.samples(); i += 7) {
+        EXPECT_EQ(segment.key(i), "s/" + std::to_string(i));
+        EXPECT_EQ(segment.locate(i, 0).extent.offset, i * 1000);
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace stoker

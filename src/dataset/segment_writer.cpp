@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataset/segment_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "dataset/paged_file.h"
+#include "dataset/segment.h"
+#include "dataset/segment_layout.h"
+#include "os/output_file.h"
+
+namespace stoker {
+namespace {
+
+/// Lays tables one after the other, and keeps the directory.
+class Tables {
+ public:
+  template <typename T>
+  void add(TableKind kind, uint32_t field, const std::vector<T>& elements) {
+    add(kind, field, sizeof(T), std::as_bytes(std::span(elements)));
+  }
+
+  void add(TableKind kind, uint32_t field, uint32_t element_size, Bytes bytes) {
+    data_.resize(round_up(data_.size(), 8));
+    directory_.push_back({static_cast<uint16_t>(kind), static_cast<uint16_t>(field), element_size,
+                          data_.size(), bytes.size()});
+    data_.insert(data_.end(), bytes.begin(), bytes.end());
+  }
+
+  /// Writes header, directory, page checksums and tables; returns the header's checksum.
+  uint32_t write(OutputFile& file, uint64_t samples, Depth depth) const {
+    std::vector<uint32_t> sums;
+    for (size_t at = 0; at < data_.size(); at += PagedFile::kPageSize) {
+      sums.push_back(crc32c(
+          Bytes(data_).subspan(at, std::min<size_t>(PagedFile::kPageSize, data_.size() - at))));
+    }
+    const Bytes directory = std::as_bytes(std::span(directory_));
+    const Bytes checksums = std::as_bytes(std::span(sums));
+    SegmentHeader header{};
+    header.magic = kSegmentMagic;
+    header.version = kSegmentVersion;
+    header.table_count = static_cast<uint32_t>(directory_.size());
+    header.samples = samples;
+    header.depth = static_cast<uint64_t>(depth);
+    header.data_begin = round_up(sizeof(header) + directory.size() + checksums.size(), 64);
+    header.data_size = data_.size();
+    header.page_count = sums.size();
+    const Bytes head = std::as_bytes(std::span(&header, 1));
+    header.crc = crc32c(checksums, crc32c(directory, crc32c(head.first(offsetof(SegmentHeader, crc)))));
+
+    std::vector<std::byte> front(header.data_begin);
+    std::copy(head.begin(), head.end(), front.begin());
+    auto end = std::copy(directory.begin(), directory.end(), front.begin() + sizeof(header));
+    std::copy(checksums.begin(), checksums.end(), end);
+    file.write(front);
+    file.write(data_);
+    return header.crc;
+  }
+
+ private:
+  std::vector<TableRecord> directory_;
+  std::vector<std::byte> data_;
+};
+
+}  // namespace
+
+uint32_t SegmentWriter::add_shard(const Shard& shard) {
+  shards_.push_back(shard);
+  return static_cast<uint32_t>(shards_.size() - 1);
+}
+
+uint32_t SegmentWriter::add_block(const Block& block) {
+  blocks_.push_back(block);
+  return static_cast<uint32_t>(blocks_.size() - 1);
+}
+
+uint32_t SegmentWriter::add_codecs(std::vector<Codec> chain) {
+  const auto known = std::find(codec_chains_.begin(), codec_chains_.end(), chain);
+  const auto number = static_cast<uint32_t>(known - codec_chains_.begin());
+  if (known == codec_chains_.end()) codec_chains_.push_back(std::move(chain));
+  return number;
+}
+
+std::string_view SegmentWriter::key(uint64_t sample) const {
+  const uint64_t begin = sample == 0 ? 0 : key_ends_[sample - 1];
+  return std::string_view(keys_).substr(begin, key_ends_[sample] - begin);
+}
+
+uint16_t SegmentWriter::suffix(uint64_t sample, uint32_t field) const {
+  return columns_[field].suffixes[sample];
+}
+
+std::string SegmentWriter::file_path(uint64_t sample, uint32_t field) const {
+  const std::string& ending = fields_[field].suffixes[suffix(sample, field)];
+  std::string path(key(sample));
+  return ending.empty() ? path : path + "." + ending;
+}
+
+uint32_t SegmentWriter::column_for(const FoundField& found, std::string& conflict) {
+  uint32_t number = 0;
+  while (number < fields_.size() && fields_[number].name != found.name) ++number;
+  Field seen{std::string(found.name), found.type, found.encoding, found.dtype, found.shape,
+             {std::string(found.suffix)}, 1};
+  if (number == fields_.size()) {
+    fields_.push_back(std::move(seen));
+    Column column;
+    column.suffixes.resize(samples());
+    column.present.resize(samples());
+    column.scalars.resize(samples());
+    column.has_scalar.resize(samples());
+    if (found.encoding != Encoding::none) column.extents.resize(samples());
+    columns_.push_back(std::move(column));
+    return number;
+  }
+  Field& field = fields_[number];
+  const bool same = field.type == found.type && field.encoding == found.encoding &&
+                    field.dtype == found.dtype && field.shape == found.shape &&
+                    std::find(field.suffixes.begin(), field.suffixes.end(), found.suffix) !=
+                        field.suffixes.end();
+  if (same) {
+    ++field.present;
+  } else if (!merge_field(field, seen)) {
+    conflict = fmt::format("field {} is {} ({}) here but {} ({}) in earlier samples",
+                           printable(found.name), name_of(found.type), name_of(found.encoding),
+                           name_of(field.type), name_of(field.encoding));
+  }
+  return number;
+}
+
+std::vector<std::string> SegmentWriter::add_sample(std::string_view key,
+                                                   std::span<const FoundField> fields) {
+  std::vector<std::string> conflicts;
+  const uint64_t number = samples();
+  for (const FoundField& found : fields) {
+    std::string conflict;
+    const uint32_t field_number = column_for(found, conflict);
+    Column& column = columns_[field_number];
+    if (conflict.empty() && column.present.size() > number) {
+      conflict = fmt::format("field {} occurs twice", printable(found.name));
+      --fields_[field_number].present;
+    }
+    if (!conflict.empty()) {
+      conflicts.push_back(std::move(conflict));
+      continue;
+    }
+    const std::vector<std::string>& suffixes = fields_[field_number].suffixes;
+    const auto suffix = static_cast<uint16_t>(
+        std::find(suffixes.begin(), suffixes.end(), found.suffix) - suffixes.begin());
+    column.suffixes.push_back(suffix);
+    column.present.push_back(1);
+    column.scalars.push_back(0);
+    column.has_scalar.push_back(0);
+    if (found.encoding != Encoding::none) {
+      Extent extent = found.extent;
+      if (extent.container == Container::file) extent.number = suffix;
+      if (extent.container == Container::here) {
+        extent.offset = here_.size();
+        extent.length = found.inline_bytes.size();
+        here_ += found.inline_bytes;
+      }
+      column.extents.push_back(extent);
+      bytes_ += extent.length;
+    }
+    if (found.integer) set_integer(number, field_number, *found.integer);
+    if (found.real) set_real(number, field_number, *found.real);
+  }
+  for (Column& column : columns_) {
+    column.suffixes.resize(number + 1);
+    column.present.resize(number + 1);
+    column.scalars.resize(number + 1);
+    column.has_scalar.resize(number + 1);
+    if (!column.extents.empty()) column.extents.resize(number + 1);
+  }
+  keys_ += key;
+  key_ends_.push_back(keys_.size());
+  return conflicts;
+}
+
+void SegmentWriter::set_scalar(uint64_t sample, uint32_t field, uint64_t bits) {
+  columns_[field].scalars[sample] = bits;
+  columns_[field].has_scalar[sample] = 1;
+}
+
+void SegmentWriter::set_integer(uint64_t sample, uint32_t field, int64_t value) {
+  set_scalar(sample, field, std::bit_cast<uint64_t>(value));
+}
+
+void SegmentWriter::set_real(uint64_t sample, uint32_t field, double value) {
+  set_scalar(sample, field, std::bit_cast<uint64_t>(value));
+}
+
+void SegmentWriter::refine_array(uint32_t field, DType dtype, const std::vector<int64_t>& shape) {
+  if (!std::exchange(columns_[field].shape_seen, true)) {
+    fields_[field].dtype = dtype;
+    fields_[field].shape = shape;
+    return;
+  }
+  if (fields_[field].dtype != dtype) fields_[field].dtype = DType::unknown;
+  if (!fields_[field].shape || *fields_[field].shape == shape) return;
+  if (fields_[field].shape->size() != shape.size()) {
+    fields_[field].shape.reset();
+    return;
+  }
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if ((*fields_[field].shape)[i] != shape[i]) (*fields_[field].shape)[i] = -1;
+  }
+}
+
+uint32_t SegmentWriter::write(const std::string& path, Depth depth, uint32_t add_mode) const {
+  Tables tables;
+  Json meta;
+  meta["fields"] = Json::array();
+  for (const Field& field : fields_) meta["fields"].push_back(to_json(field));
+  meta["codecs"] = Json::array();
+  for (const std::vector<Codec>& chain : codec_chains_) {
+    Json steps = Json::array();
+    for (const Codec& codec : chain) {
+      steps.push_back({{"id", codec.id}, {"parameters", name_to_json(codec.parameters)}});
+    }
+    meta["codecs"].push_back(std::move(steps));
+  }
+  meta["faults"] = Json::array();
+  for (const Fault& fault : faults_) meta["faults"].push_back(to_json(fault));
+  tables.add(TableKind::meta, 0, 1, as_bytes(meta.dump()));
+
+  std::string paths;
+  std::vector<ShardRecord> shards;
+  for (const Shard& shard : shards_) {
+    shards.push_back({paths.size(), static_cast<uint32_t>(shard.path.size()),
+                      static_cast<uint32_t>(shard.compression), shard.size, shard.modified_ns,
+                      shard.begin, shard.end, shard.crc, 0});
+    paths += shard.path;
+  }
+  if (!shards.empty()) {
+    tables.add(TableKind::shards, 0, shards);
+    tables.add(TableKind::paths, 0, 1, as_bytes(paths));
+  }
+  tables.add(TableKind::keys, 0, 1, as_bytes(keys_));
+  tables.add(TableKind::key_ends, 0, key_ends_);
+
+  std::vector<uint64_t> hashes(samples());
+  for (uint64_t i = 0; i < samples(); ++i) hashes[i] = hash64(key(i));
+  std::vector<uint32_t> order(samples());
+  std::iota(order.begin(), order.end(), 0U);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return hashes[a] != hashes[b] ? hashes[a] < hashes[b] : a < b;
+  });
+  std::vector<uint64_t> sorted(samples());
+  for (uint64_t i = 0; i < samples(); ++i) sorted[i] = hashes[order[i]];
+  tables.add(TableKind::key_hashes, 0, sorted);
+  tables.add(TableKind::key_order, 0, order);
+
+  const auto to_records = [](const std::vector<Extent>& extents) {
+    std::vector<ExtentRecord> records(extents.size());
+    std::transform(extents.begin(), extents.end(), records.begin(), to_record);
+    return records;
+  };
+  for (uint32_t f = 0; f < fields_.size(); ++f) {
+    const Column& column = columns_[f];
+    if (!column.extents.empty()) tables.add(TableKind::extents, f, to_records(column.extents));
+    // Inline all of a field or none: then one flag per field tells, not one per sample.
+    const bool scalar = fields_[f].type == FieldType::number && column.has_scalar == column.present;
+    if (scalar) tables.add(TableKind::scalars, f, column.scalars);
+    if (fields_[f].suffixes.size() > 1) tables.add(TableKind::suffixes, f, column.suffixes);
+    if (fields_[f].encoding == Encoding::none && fields_[f].present < samples()) {
+      tables.add(TableKind::present, f, column.present);
+    }
+  }
+  if (!pieces_.empty()) tables.add(TableKind::pieces, 0, to_records(pieces_));
+  if (!blocks_.empty()) {
+    std::vector<BlockRecord> blocks;
+    for (const Block& block : blocks_) {
+      blocks.push_back({block.shard, block.codecs, block.offset, block.stored_length,
+                        block.decoded_length, block.stored_crc, block.has_stored_crc ? 1U : 0U});
+    }
+    tables.add(TableKind::blocks, 0, blocks);
+  }
+  if (!here_.empty()) tables.add(TableKind::here, 0, 1, as_bytes(here_));
+
+  OutputFile file(path, add_mode);
+  const uint32_t crc = tables.write(file, samples(), depth);
+  file.commit();
+  return crc;
+}
+
+}  // namespace stoker

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataset/extent.h"
+#include "dataset/scan.h"
+#include "dataset/schema.h"
+
+namespace stoker {
+
+/// Collects the samples of one segment in memory and writes it. Callers bound how many they add.
+class SegmentWriter {
+ public:
+  /// Samples after which a caller should begin a new segment.
+  static constexpr uint64_t kMaxSamples = uint64_t{1} << 18;
+  /// Bytes of a large shard after which it should.
+  static constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+
+  uint32_t add_shard(const Shard& shard);
+  uint32_t add_block(const Block& block);
+  uint32_t add_codecs(std::vector<Codec> chain);
+  void add_fault(Fault fault) { faults_.push_back(std::move(fault)); }
+  /// Returns nothing, or why a field does not fit what earlier samples of the segment have under
+  /// the same name; the sample is then kept without that field.
+  std::vector<std::string> add_sample(std::string_view key, std::span<const FoundField> fields);
+
+  uint64_t samples() const { return key_ends_.size(); }
+  const std::vector<Fault>& faults() const { return faults_; }
+  uint64_t bytes() const { return bytes_; }
+  const std::vector<Field>& fields() const { return fields_; }
+  std::vector<Shard>& shards() { return shards_; }
+  std::string_view key(uint64_t sample) const;
+  /// Path of a field that is a file of its own.
+  std::string file_path(uint64_t sample, uint32_t field) const;
+  std::string_view here_bytes(const Extent& extent) const {
+    return std::string_view(here_).substr(extent.offset, extent.length);
+  }
+
+  /// What a full pass over the bytes adds to a structure scan.
+  Extent& extent(uint64_t sample, uint32_t field) { return columns_[field].extents[sample]; }
+  bool has_extents(uint32_t field) const { return !columns_[field].extents.empty(); }
+  uint16_t suffix(uint64_t sample, uint32_t field) const;
+  void set_integer(uint64_t sample, uint32_t field, int64_t value);
+  void set_real(uint64_t sample, uint32_t field, double value);
+  /// Takes dtype and shape of one value of an array into the field's.
+  void refine_array(uint32_t field, DType dtype, const std::vector<int64_t>& shape);
+
+  /// Writes the segment to `path` (whole or not at all); returns the checksum of its header.
+  uint32_t write(const std::string& path, Depth depth, uint32_t add_mode) const;
+
+ private:
+  struct Column {
+    std::vector<Extent> extents;
+    std::vector<uint64_t> scalars;
+    std::vector<uint8_t> has_scalar;
+    std::vector<uint16_t> suffixes;
+    std::vector<uint8_t> present;
+    bool shape_seen = false;
+  };
+
+  uint32_t column_for(const FoundField& found, std::string& conflict);
+  void set_scalar(uint64_t sample, uint32_t field, uint64_t bits);
+
+  std::vector<Field> fields_;
+  std::vector<Column> columns_;
+  std::vector<Shard> shards_;
+  std::vector<Block> blocks_;
+  std::vector<std::vector<Codec>> codec_chains_;
+  std::vector<Extent> pieces_;
+  std::string keys_;
+  std::vector<uint64_t> key_ends_;
+  std::string here_;
+  std::vector<Fault> faults_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace stoker

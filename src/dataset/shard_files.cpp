@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataset/shard_files.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "dataset/inflating_file.h"
+
+namespace stoker {
+
+ShardFiles::ShardFiles(FileSystem& file_system, std::vector<std::string> roots, size_t limit)
+    : file_system_(file_system), roots_(std::move(roots)), limit_(limit) {}
+
+std::unique_ptr<ReadableFile> ShardFiles::open_once(const std::string& path,
+                                                    const ExpectedFile& expected) {
+  for (size_t i = 0; i < roots_.size(); ++i) {
+    const std::string whole = roots_[i] + "/" + path;
+    std::unique_ptr<ReadableFile> file;
+    try {
+      file = file_system_.open(whole);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::not_found) throw;
+      if (i + 1 < roots_.size()) continue;
+      throw Error(ErrorKind::not_found,
+                  fmt::format("{}: was there when it was indexed and has vanished: put it back, "
+                              "or run stoker index",
+                              printable(whole)),
+                  error.os_error());
+    }
+    const FileInfo info = file->info();
+    if (info.kind != FileKind::file || info.size != expected.size) {
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("{}: has changed since it was indexed ({} bytes then, {} now): "
+                              "run stoker index",
+                              printable(whole), expected.size, info.size));
+    }
+    if (expected.modified_ns != 0 && info.modified_ns != expected.modified_ns) {
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("{}: was modified after it was indexed, and the index has no "
+                              "checksums to compare: run stoker index",
+                              printable(whole)));
+    }
+    return file;
+  }
+  throw Error(ErrorKind::usage, "no root to look for shards in");
+}
+
+std::shared_ptr<ReadableFile> ShardFiles::open(const std::string& path,
+                                               const ExpectedFile& expected,
+                                               Compression compression) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = by_path_.find(path);
+    if (known != by_path_.end()) {
+      kept_.splice(kept_.begin(), kept_, known->second);
+      return known->second->file;
+    }
+  }
+  std::shared_ptr<ReadableFile> file =
+      inflate(open_once(path, expected), roots_.front() + "/" + path, compression);
+  const std::lock_guard lock(mutex_);
+  const auto known = by_path_.find(path);
+  if (known != by_path_.end()) return known->second->file;  // another thread was quicker
+  kept_.push_front({path, file});
+  by_path_[path] = kept_.begin();
+  if (kept_.size() > limit_) {
+    by_path_.erase(kept_.back().path);
+    kept_.pop_back();
+  }
+  return file;
+}
+
+}  // namespace stoker
