@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "dataset/scan.h"
+#include "dataset/schema.h"
+
+namespace stoker {
+
+/// Keeps what a scan finds, for tests.
+class CollectingSink final : public ScanSink {
+ public:
+  struct Found {
+    FoundField field;  // its views are dead; name, suffix and inline_bytes are kept below
+    std::string suffix, inline_bytes;
+  };
+  struct Sample {
+    std::string key;
+    std::map<std::string, Found> fields;  // by name
+  };
+
+  std::vector<Shard> shards;
+  std::vector<Sample> samples;
+  std::vector<Fault> faults;
+  std::vector<StatedChecksum> checksums;
+  uint64_t hidden_count = 0;
+
+  uint32_t shard(const Shard& shard) override {
+    shards.push_back(shard);
+    return static_cast<uint32_t>(shards.size() - 1);
+  }
+  void sample(std::string_view key, std::span<const FoundField> fields) override {
+    Sample& kept = samples.emplace_back();
+    kept.key = key;
+    for (const FoundField& field : fields) {
+      kept.fields[std::string(field.name)] = {field, std::string(field.suffix),
+                                              std::string(field.inline_bytes)};
+    }
+  }
+  void stated(const StatedChecksum& checksum) override { checksums.push_back(checksum); }
+  void fault(Fault fault) override { faults.push_back(std::move(fault)); }
+  void hidden() override { ++hidden_count; }
+};
+
+}  // namespace stoker

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/format.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "format/folder.h"
+#include "format/tar.h"
+#include "format/tfrecord.h"
+
+namespace stoker {
+namespace {
+
+constexpr Format kFolder = {"folder", detect_folder, scan_folder, nullptr};
+
+constexpr std::array kFormats = {
+    Format{"tar", detect_tar, scan_tar, &kTarWrite},
+    Format{"tfrecord", detect_tfrecord, scan_tfrecord, &kTfrecordWrite},
+    kFolder,  // takes any directory
+};
+
+struct Magic {
+  std::string_view bytes, what;
+};
+using namespace std::string_view_literals;
+constexpr std::array kMagics = {
+    Magic{"\x89HDF\r\n\x1a\n"sv, "an HDF5 file"},
+    Magic{"\x93NUMPY"sv, "a NumPy array"},
+    Magic{"ARROW1"sv, "an Arrow file"},
+    Magic{"PAR1"sv, "a Parquet file"},
+    Magic{"hsqs"sv, "a squashfs image"},
+    Magic{"\x0a\x23\xd7\xce"sv, "a RecordIO file"},
+    Magic{"SQLite format 3"sv, "an SQLite database"},
+    Magic{"PK\x03\x04"sv, "a zip archive"},
+    Magic{"\x1f\x8b"sv, "a gzip file"},
+    Magic{"\x28\xb5\x2f\xfd"sv, "a zstd file"},
+    Magic{"\xfd"
+          "7zXZ"sv,
+          "an xz file"},
+    Magic{"BZh"sv, "a bzip2 file"},
+    Magic{"\xff\xd8\xff"sv, "a JPEG image"},
+    Magic{"\x89PNG"sv, "a PNG image"},
+    Magic{"%PDF"sv, "a PDF file"},
+    Magic{"\x7f"
+          "ELF"sv,
+          "a program"},
+};
+
+std::string looks_of(std::string_view begin) {
+  if (begin.empty()) return "is empty";
+  for (const Magic& magic : kMagics) {
+    if (begin.starts_with(magic.bytes)) return fmt::format("looks like {}", magic.what);
+  }
+  const bool text = std::all_of(begin.begin(), begin.end(), [](unsigned char c) {
+    return c >= 0x20 || c == '\t' || c == '\n' || c == '\r';
+  });
+  if (text) return fmt::format("looks like text: '{}'", printable(begin.substr(0, 24)));
+  std::string hex;
+  for (const unsigned char c : begin.substr(0, 8)) hex += fmt::format(" {:02x}", c);
+  return fmt::format("begins with the bytes{}", hex);
+}
+
+std::string known_formats() {
+  std::string names;
+  for (const Format& format : kFormats) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", format.name);
+  }
+  return names;
+}
+
+[[noreturn]] void refuse_file(const Source& source) {
+  const std::string path = source.root + "/" + source.file;
+  const auto file = source.file_system->open(path);
+  std::array<std::byte, 64> begin{};
+  const size_t size = file->read_at(0, begin);
+  throw Error(ErrorKind::unsupported,
+              fmt::format("{}: {}; the formats known here are {}", printable(path),
+                          looks_of(as_text(Bytes(begin).first(size))), known_formats()));
+}
+
+[[noreturn]] void refuse_empty(const Source& source, const Layout& layout) {
+  std::string message = fmt::format("{}: no files in it", printable(source.root));
+  if (!source.list.empty()) {
+    message = fmt::format("{}: none of its files could be found in {}", printable(source.list),
+                          printable(source.root));
+  } else if (!layout.faults.empty()) {
+    message += " that could be read";
+  }
+  if (layout.hidden > 0) message += fmt::format(" ({} hidden)", layout.hidden);
+  if (!layout.faults.empty()) message += fmt::format(": {}", layout.faults.front().message());
+  throw Error(ErrorKind::not_found, message);
+}
+
+}  // namespace
+
+std::span<const Format> formats() { return kFormats; }
+
+const Format* find_format(std::string_view name) {
+  const auto found = std::find_if(kFormats.begin(), kFormats.end(),
+                                  [&](const Format& format) { return format.name == name; });
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
+Detected detect_format(const Source& source) {
+  const bool listed = !source.list.empty();
+  if (listed && !source.file.empty()) {
+    throw Error(ErrorKind::usage, fmt::format("{}: a list is for folders, and this is a file",
+                                              printable(source.root + "/" + source.file)));
+  }
+  for (const Format& format : kFormats) {
+    if (listed && format.detect != kFolder.detect) continue;
+    auto layout = format.detect(source);
+    if (!layout) continue;
+    if (layout->parts.empty()) refuse_empty(source, *layout);
+    return {&format, std::move(*layout)};
+  }
+  refuse_file(source);
+}
+
+}  // namespace stoker

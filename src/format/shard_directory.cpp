@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/shard_directory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+#include "dataset/manifest.h"
+#include "format/member_name.h"
+
+namespace stoker {
+namespace {
+
+/// Of what a link leads to; nothing where it leads nowhere.
+std::optional<FileKind> kind_behind(const Source& source, const DirectoryEntry& entry) {
+  if (entry.kind != FileKind::link && entry.kind != FileKind::unknown) return entry.kind;
+  const auto info = source.file_system->info(source.root + "/" + entry.name, true);
+  return info ? std::optional(info->kind) : std::nullopt;
+}
+
+bool has_something_visible(const Source& source, const std::string& directory) {
+  bool visible = false;
+  source.file_system->list(source.root + "/" + directory, [&](std::string_view name, FileKind) {
+    visible = visible || !name.starts_with('.');
+  });
+  return visible;
+}
+
+bool is_image(std::string_view name) {
+  const auto split = split_member_name(name);
+  return split && is_image_suffix(split->suffix);
+}
+
+}  // namespace
+
+ShardDirectory look_at_shards(const Source& source, bool (*is_shard)(std::string_view name),
+                              size_t most_loose) {
+  ShardDirectory found;
+  std::vector<DirectoryEntry> named, others;
+  source.file_system->list(source.root, [&](std::string_view name, FileKind kind) {
+    if (name.starts_with('.')) {
+      if (name != kIndexDirectory) ++found.hidden;
+      return;
+    }
+    if (is_image(name)) ++found.images;
+    if (is_shard(name)) {
+      named.push_back({std::string(name), kind});
+    } else if (kind != FileKind::file) {
+      others.push_back({std::string(name), kind});
+    } else if (found.loose.size() < most_loose) {
+      found.loose.emplace_back(name);
+    } else {
+      found.more_loose = true;
+    }
+  });
+  for (DirectoryEntry& entry : named) {
+    const auto kind = kind_behind(source, entry);
+    if (kind == FileKind::file) {
+      found.shards.push_back(std::move(entry.name));
+    } else if (kind == FileKind::directory) {
+      others.push_back({std::move(entry.name), FileKind::directory});
+    } else {
+      found.faults.push_back(
+          {entry.name, 0, {}, {}, kind ? "not a regular file" : "a link that leads nowhere"});
+    }
+  }
+  for (const DirectoryEntry& entry : others) {
+    if (found.deep || (found.shards.empty() && found.loose.empty())) break;
+    found.deep = kind_behind(source, entry) == FileKind::directory &&
+                 has_something_visible(source, entry.name);
+  }
+  std::sort(found.shards.begin(), found.shards.end());
+  std::sort(found.loose.begin(), found.loose.end());
+  std::sort(found.faults.begin(), found.faults.end(),
+            [](const Fault& a, const Fault& b) { return a.shard < b.shard; });
+  return found;
+}
+
+Fault missing_shards(std::string_view before, size_t digits, std::string_view after, uint64_t first,
+                     uint64_t last) {
+  const auto name = [&](uint64_t number) {
+    return fmt::format("{}{:0{}}{}", before, number, digits, after);
+  };
+  std::string cause = printable(name(first));
+  if (first == last) {
+    cause += " is missing";
+  } else {
+    cause += fmt::format(" to {} are missing: {} shards", printable(name(last)), last - first + 1);
+  }
+  return {name(first), 0, {}, {}, std::move(cause)};
+}
+
+}  // namespace stoker

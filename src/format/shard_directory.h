@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/format.h"
+
+namespace stoker {
+
+// For formats whose shards lie side by side at the top of a directory.
+
+struct ShardDirectory {
+  std::vector<std::string> shards;  // files whose name says that they are shards, sorted
+  std::vector<std::string> loose;   // other files, sorted; only so many as were asked for
+  bool more_loose = false;          // there are others
+  std::vector<Fault> faults;        // names of shards that are no files
+  uint64_t images = 0;              // files with an image's ending
+  uint64_t hidden = 0;
+  /// A sub-directory has something visible in it.
+  bool deep = false;
+};
+
+/// Links are followed. Looks at names alone, where the file system gives the kinds with them.
+ShardDirectory look_at_shards(const Source& source, bool (*is_shard)(std::string_view name),
+                              size_t most_loose);
+
+/// Shards `first` to `last` of a series are missing: "before00003after".
+Fault missing_shards(std::string_view before, size_t digits, std::string_view after, uint64_t first,
+                     uint64_t last);
+
+}  // namespace stoker

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "dataset/inflating_file.h"
+#include "format/shard_directory.h"
+#include "format/tfrecord.h"
+
+namespace stoker {
+namespace {
+
+// More loose files than this are not opened one by one to see what they are.
+constexpr size_t kMostLoose = 4096;
+// Where none of so many is a tfrecord, the others are not either.
+constexpr size_t kFirstLoose = 64;
+// Opening a file waits for the file system, not for a core.
+constexpr unsigned kOpenThreads = 16;
+
+constexpr std::byte kZlib{0x78};
+constexpr std::string_view kDigits = "0123456789";
+constexpr std::string_view kCompressed[] = {".gz", ".gzip", ".zlib", ".zst"};
+constexpr std::string_view kEndings[] = {".tfrecord", ".tfrecords", ".tfrec"};
+
+std::string_view without_compression(std::string_view name) {
+  for (const std::string_view ending : kCompressed) {
+    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
+  }
+  return name;
+}
+
+std::string_view without_ending(std::string_view name) {
+  for (const std::string_view ending : kEndings) {
+    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
+  }
+  return name;
+}
+
+/// "before-00003-of-00128": the name of a shard that says how many there are.
+struct Numbered {
+  std::string_view before;
+  std::string_view digits;  // "00003"
+  std::string_view after;   // "-of-00128" and what follows
+  uint64_t number = 0, count = 0;
+};
+
+std::optional<uint64_t> to_number(std::string_view digits) {
+  uint64_t number = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return parsed.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+/// `end` is where the count ends in `name`.
+std::optional<Numbered> find_number(std::string_view name, size_t end) {
+  constexpr std::string_view kOf = "-of-";
+  constexpr size_t kFewestDigits = 5;
+  const std::string_view stem = name.substr(0, end);
+  const size_t count_at = stem.find_last_not_of(kDigits) + 1;
+  if (end - count_at < kFewestDigits || !stem.substr(0, count_at).ends_with(kOf)) return {};
+  const size_t middle = count_at - kOf.size();
+  const size_t number_at = stem.substr(0, middle).find_last_not_of(kDigits) + 1;
+  if (middle - number_at < kFewestDigits || number_at < 2 || name[number_at - 1] != '-') return {};
+  Numbered numbered{name.substr(0, number_at), name.substr(number_at, middle - number_at),
+                    name.substr(middle), 0, 0};
+  const auto number = to_number(numbered.digits), count = to_number(stem.substr(count_at));
+  if (!number || !count) return std::nullopt;
+  numbered.number = *number;
+  numbered.count = *count;
+  return numbered;
+}
+
+std::optional<Numbered> find_number(std::string_view name) {
+  return find_number(name, without_ending(without_compression(name)).size());
+}
+
+bool is_shard_name(std::string_view name) {
+  const std::string_view plain = without_compression(name);
+  const std::string_view stem = without_ending(plain);
+  return !stem.empty() && (stem.size() < plain.size() || find_number(plain, plain.size()));
+}
+
+bool begins_like_tfrecord(ReadableFile& file) {
+  std::array<std::byte, kRecordHead> head{};
+  return file.read_at(0, head) == head.size() && parse_record_head(head).right();
+}
+
+/// What the content of a file says.
+struct Content {
+  bool tfrecord = false;
+  Compression compression = Compression::none;
+};
+
+Content look_into(const Source& source, const std::string& name) {
+  const std::string path = source.root + "/" + name;
+  auto file = source.file_system->open(path);
+  if (begins_like_tfrecord(*file)) return {true, Compression::none};
+  std::array<std::byte, kRecordHead> begin{};
+  const size_t size = file->read_at(0, begin);
+  const Compression compression = compression_of(Bytes(begin).first(size));
+  if (compression == Compression::none) return {};
+  bool found = false;
+  try {
+    file = inflate(std::move(file), path, compression);
+    found = begins_like_tfrecord(*file);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::corrupt) throw;
+  }
+  // The two bytes that zlib begins with may as well be those of a length.
+  const bool by_chance = begin[0] == kZlib && !found;
+  return {found, by_chance ? Compression::none : compression};
+}
+
+std::optional<Layout> detect_file(const Source& source) {
+  const auto info = source.file_system->info(source.root + "/" + source.file, true);
+  if (!info || info->kind != FileKind::file) return std::nullopt;
+  const Content content = look_into(source, source.file);
+  if (!content.tfrecord && !is_shard_name(source.file)) return std::nullopt;
+  Layout layout;
+  layout.parts.push_back({source.file, content.compression, 0, 0});
+  return layout;
+}
+
+/// Names the shards that are missing in a series; the names are sorted.
+void find_gaps(const std::vector<std::string>& names, Layout& layout) {
+  std::map<std::tuple<std::string_view, std::string_view, size_t>, std::vector<Numbered>> all;
+  for (const std::string& name : names) {
+    const auto numbered = find_number(name);
+    if (!numbered) continue;
+    all[{numbered->before, numbered->after, numbered->digits.size()}].push_back(*numbered);
+  }
+  const auto missing = [&](const Numbered& like, uint64_t first, uint64_t last) {
+    layout.faults.push_back(
+        missing_shards(like.before, like.digits.size(), like.after, first, last));
+  };
+  for (const auto& [key, series] : all) {
+    uint64_t next = 0;
+    for (const Numbered& there : series) {
+      if (there.number >= there.count) {
+        layout.faults.push_back({fmt::format("{}{}{}", there.before, there.digits, there.after),
+                                 0,
+                                 {},
+                                 {},
+                                 "its number is not below its count"});
+        continue;
+      }
+      if (there.number > next) missing(there, next, there.number - 1);
+      next = there.number + 1;
+    }
+    const Numbered& like = series.front();
+    if (next < like.count) missing(like, next, like.count - 1);
+  }
+}
+
+/// Adds those of the files that are tfrecords; all are where their names say so.
+void add_parts(const Source& source, const std::vector<std::string>& names, bool by_name,
+               Layout& layout) {
+  std::vector<Content> contents(names.size());
+  std::vector<std::string> failures(names.size());
+  parallel_for(names.size(), kOpenThreads, [&](size_t i) {
+    try {
+      contents[i] = look_into(source, names[i]);
+    } catch (const Error& error) {
+      failures[i] = error.what();
+    }
+  });
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (by_name && !failures[i].empty()) {
+      layout.faults.push_back({names[i], 0, {}, {}, std::move(failures[i])});
+    } else if (by_name || contents[i].tfrecord) {
+      layout.parts.push_back({names[i], contents[i].compression, 0, 0});
+    }
+  }
+}
+
+std::optional<Layout> detect_directory(const Source& source) {
+  ShardDirectory top = look_at_shards(source, is_shard_name, kMostLoose);
+  if (top.deep) return std::nullopt;
+  Layout layout;
+  layout.hidden = top.hidden;
+  layout.faults = std::move(top.faults);
+  if (!top.shards.empty()) {
+    add_parts(source, top.shards, true, layout);
+    find_gaps(top.shards, layout);
+  } else if (!top.more_loose) {
+    std::vector<std::string> first = std::move(top.loose);
+    std::vector<std::string> rest;
+    if (first.size() > kFirstLoose) {
+      rest.assign(first.begin() + kFirstLoose, first.end());
+      first.resize(kFirstLoose);
+    }
+    add_parts(source, first, false, layout);
+    if (!layout.parts.empty()) add_parts(source, rest, false, layout);
+  }
+  const size_t shards = std::max(top.shards.size(), layout.parts.size());
+  if (shards == 0 || top.images > shards) return std::nullopt;
+  return layout;
+}
+
+}  // namespace
+
+std::string shard_stem(std::string_view file_name) {
+  const std::string_view plain = without_compression(file_name);
+  std::string stem(without_ending(plain));
+  if (const auto numbered = find_number(plain)) {
+    // "train.tfrecord-00000-of-00128"
+    stem = fmt::format("{}-{}{}",
+                       without_ending(numbered->before.substr(0, numbered->before.size() - 1)),
+                       numbered->digits, without_ending(numbered->after));
+  }
+  std::replace(stem.begin(), stem.end(), '.', '_');
+  return stem;
+}
+
+std::optional<Layout> detect_tfrecord(const Source& source) {
+  if (!source.list.empty()) return std::nullopt;  // a list names the files of a folder
+  return source.file.empty() ? detect_directory(source) : detect_file(source);
+}
+
+}  // namespace stoker
