@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/check.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/parallel.h"
+#include "check/compare.h"
+#include "check/describe.h"
+#include "check/faults.h"
+#include "check/verify.h"
+#include "dataset/reader.h"
+#include "index/build_index.h"
+#include "index/duplicates.h"
+
+namespace stoker {
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A directory that is gone when the object is.
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    std::string name = (fs::temp_directory_path() / "stoker-check-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw system_error(name, "cannot create", errno);
+    path = name;
+  }
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  std::string path;
+};
+
+/// One of the datasets that are looked at: its own index, or one made for the occasion.
+struct Subject {
+  DatasetPaths paths;
+  Source source;
+  std::unique_ptr<ScratchDirectory> scratch;
+  std::shared_ptr<const Index> index;
+
+  Subject(const std::string& path, const std::string& list)
+      : paths(DatasetPaths::of(path)), source(source_at(paths, list, nullptr)) {}
+
+  IndexResult scan(const Detected& detected, Depth depth, const CheckOptions& options) {
+    scratch = std::make_unique<ScratchDirectory>();
+    IndexOptions scanning;
+    scanning.depth = depth;
+    scanning.jobs = options.jobs;
+    scanning.progress = options.progress;
+    IndexResult result = build_index_in(source, detected, scratch->path, scanning);
+    index = std::make_shared<Index>(scratch->path);
+    return result;
+  }
+
+  Reader reader() const {
+    ReaderOptions reading;
+    reading.roots = {source.root};
+    reading.threads = 1;
+    return {index, reading};
+  }
+};
+
+void add_duplicates(const Index& index, Faults& faults) {
+  for (const DuplicateKey& twice : find_duplicates(index)) {
+    const Index::Place place = index.place(twice.sample);
+    const Segment& segment = index.segment(place.segment);
+    Fault fault;
+    fault.sample = segment.key(place.sample);
+    fault.shard = fault.sample;
+    for (uint32_t f = 0; f < segment.fields().size(); ++f) {
+      const Extent extent = segment.locate(place.sample, f).extent;
+      if (extent.container != Container::shard) continue;
+      fault.shard = segment.shard(extent.number).path;
+      fault.offset = extent.offset;
+      break;
+    }
+    fault.cause = fmt::format("duplicate key: sample {} has the key of sample {}", twice.sample,
+                              twice.first);
+    faults.add(std::move(fault));
+  }
+}
+
+/// Shards that lie there and that the index does not know.
+void add_unknown_shards(const Index& index, const Layout& layout, Faults& faults) {
+  std::set<std::string> known;
+  for (uint32_t s = 0; s < index.manifest().segments.size(); ++s) {
+    const Segment& segment = index.segment(s);
+    for (uint32_t i = 0; i < segment.shard_count(); ++i) known.insert(segment.shard(i).path);
+  }
+  for (const Part& part : layout.parts) {
+    if (part.shard.empty() || known.contains(part.shard)) continue;
+    faults.add({part.shard, 0, "", "", "is not in the index: run stoker index"});
+  }
+}
+
+/// Looks at the dataset with the help of its own index, where that can tell, or of a new scan.
+void inspect(Subject& subject, const CheckOptions& options, unsigned jobs, CheckResult& result,
+             Faults& faults) {
+  const VerifyOptions verifying{subject.source.file_system, subject.source.root, jobs,
+                                options.progress};
+  const Detected detected = detect_format(subject.source);
+  result.hidden = detected.layout.hidden;
+  std::shared_ptr<const Index> own;
+  if (const auto directory = subject.paths.existing_index(); directory && options.list.empty()) {
+    own = std::make_shared<Index>(*directory);
+    result.index_depth = own->manifest().depth;
+    result.index_directory = *directory;
+    add_unknown_shards(*own, detected.layout, faults);
+  }
+  if (own && own->manifest().depth == Depth::full && !options.quick) {
+    faults.add(detected.layout.faults);
+    subject.index = own;
+    if (options.progress != nullptr) {
+      options.progress->begin("verifying", own->size(), own->manifest().bytes());
+    }
+    result.verified_bytes = verify_contents(*own, verifying, faults);
+    result.checksums_compared = true;
+    const bool packed = !own->manifest().origin.empty();
+    for (uint32_t s = 0; s < own->manifest().segments.size(); ++s) {
+      const std::vector<Fault>& recorded = own->segment(s).faults();
+      if (packed) {
+        result.left_out += recorded.size();
+      } else {
+        faults.add(recorded);
+      }
+    }
+    if (packed) {
+      result.left_out += Json::parse(own->manifest().origin).at("left_out").size();
+    }
+  } else {
+    if (own) verify_identity(*own, verifying, faults);
+    const IndexResult scanned =
+        subject.scan(detected, options.quick ? Depth::structure : Depth::full, options);
+    faults.add(scanned.faults);
+    if (!options.quick && options.progress != nullptr) {
+      result.verified_bytes = options.progress->bytes;
+    }
+  }
+  add_duplicates(*subject.index, faults);
+}
+
+}  // namespace
+
+CheckResult check(const std::string& path, const CheckOptions& given) {
+  const auto begin = std::chrono::steady_clock::now();
+  Progress own_progress;
+  CheckOptions options = given;
+  if (options.progress == nullptr) options.progress = &own_progress;
+  const unsigned jobs = options.jobs != 0 ? options.jobs : usable_cores();
+  CheckResult result;
+  result.path = path;
+  Faults faults;
+  Subject subject(path, options.list);
+  inspect(subject, options, jobs, result, faults);
+  describe(*subject.index, result);
+  if (!options.compare.empty()) {
+    Subject other(options.compare, "");
+    if (const auto directory = other.paths.existing_index()) {
+      other.index = std::make_shared<Index>(*directory);
+    } else {
+      const IndexResult scanned =
+          other.scan(detect_format(other.source), Depth::structure, options);
+      for (Fault fault : scanned.faults) {
+        fault.shard = options.compare + "/" + fault.shard;
+        faults.add(std::move(fault));
+      }
+    }
+    result.comparison = compare_datasets(subject.reader(), other.reader(), options.ignore_keys,
+                                         jobs, options.progress);
+  }
+  result.fault_count = faults.count();
+  result.faults = faults.take();
+  result.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+}  // namespace stoker

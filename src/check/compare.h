@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "check/check.h"
+#include "dataset/reader.h"
+
+namespace stoker {
+
+/// Reads every byte of both and compares sample by sample: matched by key, in any order, same
+/// field names, equal values. With `ignore_keys` the contents are compared as multisets.
+Comparison compare_datasets(const Reader& here, const Reader& there, bool ignore_keys,
+                            unsigned jobs, Progress* progress);
+
+}  // namespace stoker

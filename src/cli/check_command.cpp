@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include "base/error.h"
+#include "check/check.h"
+#include "cli/check_report.h"
+#include "cli/command.h"
+#include "cli/json_output.h"
+#include "cli/output.h"
+#include "cli/progress_bar.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::array<std::string_view, 1> kPositionals = {"DATASET"};
+
+constexpr std::array kOptions = {
+    Option{"--quick", "", "look at headers, sizes and names only, not at every byte"},
+    Option{"--compare", "OTHER",
+           "also prove that OTHER, of any format, holds the same\n"
+           "samples: matched by key, in any order"},
+    Option{"--ignore-keys", "", "with --compare: match samples by their contents"},
+    kJobsOption,
+    kListOption,
+    kJsonOption,
+    kHelpOption,
+};
+
+CheckOptions options_of(const Arguments& arguments) {
+  CheckOptions options;
+  options.quick = arguments.flag("--quick");
+  options.compare = arguments.value("--compare").value_or("");
+  options.ignore_keys = arguments.flag("--ignore-keys");
+  if (options.ignore_keys && options.compare.empty()) {
+    throw Error(ErrorKind::usage, "--ignore-keys needs --compare OTHER");
+  }
+  options.jobs = arguments.jobs();
+  options.list = arguments.value("--list").value_or("");
+  return options;
+}
+
+int run_check(const Arguments& arguments, Progress& progress) {
+  CheckOptions options = options_of(arguments);
+  options.progress = &progress;
+  const CheckResult result = [&] {
+    const ProgressBar bar(progress);
+    return check(arguments.positional(0), options);
+  }();
+  print(arguments.flag(kJsonOption.name) ? to_text(check_document(result))
+                                         : check_report(result, options, Style::of_stdout()));
+  return result.good() ? kExitDone : kExitFailed;
+}
+
+}  // namespace
+
+constinit const Command kCheckCommand = {
+    .name = "check",
+    .summary = "say what a dataset is, verify every byte, name what is corrupt",
+    .positionals = kPositionals,
+    .description =
+        "Shows what DATASET holds (format, fields, sizes, samples per class), then reads every "
+        "byte\n"
+        "and names each fault with shard, sample, offset and cause. With a full index every byte "
+        "is\n"
+        "compared with its checksum. Exits 1 when something is wrong. Changes nothing.\n",
+    .options = kOptions,
+    .examples =
+        "  stoker check packed\n"
+        "  stoker check packed --compare photos\n"
+        "  stoker check packed --quick --json | jq .samples\n",
+    .run = run_check,
+};
+
+}  // namespace stoker

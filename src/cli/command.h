@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/progress.h"
+#include "cli/options.h"
+
+namespace stoker {
+
+// Exit codes, of every command.
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;
+
+/// A command: one file x_command.cpp that parses, calls and prints, and one row in main.cpp.
+struct Command {
+  std::string_view name;
+  std::string_view summary;                       // one line, for `stoker --help`
+  std::span<const std::string_view> positionals;  // "SRC", "DST"
+  std::string_view description;
+  std::span<const Option> options;
+  std::string_view examples;
+  bool resumable = false;  // goes on where it was interrupted
+  /// Returns the exit code. Everything that long work needs to stop and to be shown is `progress`.
+  int (*run)(const Arguments& arguments, Progress& progress) = nullptr;
+};
+
+extern const Command kPackCommand;
+extern const Command kIndexCommand;
+extern const Command kCheckCommand;
+
+}  // namespace stoker

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/json_output.h"
+
+#include <utility>
+
+namespace stoker {
+namespace {
+
+Json header(std::string_view command) {
+  Json about = {{"version", STOKER_VERSION}, {"schema", kJsonSchema}};
+  if (!command.empty()) about["command"] = command;
+  return {{"stoker", std::move(about)}};
+}
+
+std::string_view name_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::usage:
+      return "usage";
+    case ErrorKind::not_found:
+      return "not_found";
+    case ErrorKind::permission:
+      return "permission";
+    case ErrorKind::corrupt:
+      return "corrupt";
+    case ErrorKind::io:
+      return "io";
+    case ErrorKind::unsupported:
+      return "unsupported";
+    case ErrorKind::interrupted:
+      return "interrupted";
+  }
+  return "io";
+}
+
+Json name_or_null(std::string_view name) {
+  return name.empty() ? Json(nullptr) : Json(name_to_json(name));
+}
+
+Json faults_list(const std::vector<Fault>& faults) {
+  Json list = Json::array();
+  for (const Fault& fault : faults) {
+    list.push_back({{"shard", name_or_null(fault.shard)},
+                    {"offset", fault.offset},
+                    {"sample", name_or_null(fault.sample)},
+                    {"field", name_or_null(fault.field)},
+                    {"cause", fault.cause}});
+  }
+  return list;
+}
+
+Json field_object(const Field& field, const FieldSizes* sizes) {
+  Json json = {{"name", name_to_json(field.name)}, {"type", name_of(field.type)}};
+  json["dtype"] = field.dtype == DType::unknown ? Json(nullptr) : Json(name_of(field.dtype));
+  json["shape"] = field.shape ? Json(*field.shape) : Json(nullptr);
+  json["suffixes"] = Json::array();
+  for (const std::string& suffix : field.suffixes) json["suffixes"].push_back(name_to_json(suffix));
+  json["present"] = field.present;
+  json["sizes"] = nullptr;
+  if (sizes != nullptr) {
+    json["sizes"] = {{"total", sizes->total},
+                     {"smallest", sizes->smallest},
+                     {"median", sizes->median},
+                     {"largest", sizes->largest}};
+  }
+  return json;
+}
+
+Json comparison_object(const Comparison& comparison) {
+  return {{"equal", comparison.equal},         {"compared", comparison.compared},
+          {"only_here", comparison.only_here}, {"only_there", comparison.only_there},
+          {"different", comparison.different}, {"examples", comparison.examples}};
+}
+
+}  // namespace
+
+Json pack_document(const PackResult& result) {
+  Json json = header("pack");
+  json["source_format"] = result.source_format;
+  json["format"] = result.format;
+  json["samples"] = result.samples;
+  json["shards"] = result.shards;
+  json["bytes"] = result.bytes;
+  json["payload_bytes"] = result.payload_bytes;
+  json["datasets"] = Json::array();
+  for (const std::string& path : result.datasets) json["datasets"].push_back(name_to_json(path));
+  json["shards_reused"] = result.shards_reused;
+  json["already_complete"] = result.already_complete;
+  json["filtered"] = result.filtered;
+  json["hidden"] = result.hidden;
+  json["left_out"] = faults_list(result.left_out);
+  json["seconds"] = result.seconds;
+  return json;
+}
+
+Json index_document(const IndexResult& result, double seconds) {
+  Json json = header("index");
+  json["format"] = result.format;
+  json["depth"] = name_of(result.depth);
+  json["directory"] = name_to_json(result.directory);
+  json["in_cache"] = result.in_cache;
+  json["samples"] = result.samples;
+  json["shards"] = result.shards;
+  json["bytes"] = result.bytes;
+  json["segments_reused"] = result.segments_reused;
+  json["hidden"] = result.hidden;
+  json["unlisted"] = result.unlisted;
+  json["faults"] = faults_list(result.faults);
+  json["seconds"] = seconds;
+  return json;
+}
+
+Json check_document(const CheckResult& result) {
+  Json json = header("check");
+  json["good"] = result.good();
+  json["path"] = name_to_json(result.path);
+  json["format"] = result.format;
+  json["samples"] = result.samples;
+  json["shards"] = result.shards;
+  json["bytes"] = result.bytes;
+  json["index"] = nullptr;
+  if (result.index_depth) {
+    json["index"] = {{"depth", name_of(*result.index_depth)},
+                     {"directory", name_to_json(result.index_directory)}};
+  }
+  json["fields"] = Json::array();
+  for (size_t i = 0; i < result.schema.fields.size(); ++i) {
+    const FieldSizes* sizes = i < result.field_sizes.size() ? &result.field_sizes[i] : nullptr;
+    json["fields"].push_back(field_object(result.schema.fields[i], sizes));
+  }
+  json["classes"] = Json::array();
+  for (const ClassCount& count : result.classes) {
+    json["classes"].push_back({{"name", name_to_json(count.name)}, {"samples", count.samples}});
+  }
+  json["hidden"] = result.hidden;
+  json["left_out"] = result.left_out;
+  json["verified_bytes"] = result.verified_bytes;
+  json["checksums_compared"] = result.checksums_compared;
+  json["fault_count"] = result.fault_count;
+  json["faults"] = faults_list(result.faults);
+  json["comparison"] = result.comparison ? comparison_object(*result.comparison) : Json(nullptr);
+  json["seconds"] = result.seconds;
+  return json;
+}
+
+Json error_document(std::string_view command, ErrorKind kind, std::string_view message) {
+  Json json = header(command);
+  json["error"] = {{"kind", name_of(kind)}, {"message", message}};
+  return json;
+}
+
+std::string to_text(const Json& document) {
+  // Messages may quote what the system said in a locale of its own.
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace stoker

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "check/check.h"
+#include "index/build_index.h"
+#include "pack/pack.h"
+
+namespace stoker {
+
+// The documents that --json prints; docs/commands/ describes them member by member. A member may
+// be added under the same schema number; one that changes its meaning or goes away takes a new one.
+inline constexpr int kJsonSchema = 1;
+
+Json pack_document(const PackResult& result);
+Json index_document(const IndexResult& result, double seconds);
+Json check_document(const CheckResult& result);
+/// `command` is empty where the command line named none that exists.
+Json error_document(std::string_view command, ErrorKind kind, std::string_view message);
+
+/// The text of a document as it is printed.
+std::string to_text(const Json& document);
+
+}  // namespace stoker

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/json_output.h"
+#include "cli/output.h"
+#include "cli/progress_bar.h"
+#include "dataset/index.h"
+#include "format/format.h"
+#include "pack/pack.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::array<std::string_view, 2> kPositionals = {"SRC", "DST"};
+
+constexpr std::array kOptions = {
+    Option{"--to", "FORMAT", "format to write: tar (default) or tfrecord"},
+    Option{"--shard-size", "SIZE", "begin a new shard at this size (default: 1G)"},
+    kJobsOption,
+    Option{"--shuffle", "SEED", "put the samples in a random order: the same for the same seed"},
+    Option{"--split", "SHARES",
+           "one dataset per name, chosen by a hash of the key so that\n"
+           "samples stay where they are when data is added"},
+    Option{"--include", "GLOB", "only samples whose key or file names match; may be repeated"},
+    Option{"--exclude", "GLOB", "leave matching ones out; may be repeated, wins over --include"},
+    Option{"--limit", "N", "at most N samples, counted behind the filters"},
+    kListOption,
+    Option{"--overwrite", "", "replace a dataset of other contents at DST"},
+    Option{"--skip-bad", "", "what cannot be read is left out and still exit 0"},
+    kJsonOption,
+    kHelpOption,
+};
+
+PackOptions options_of(const Arguments& arguments) {
+  PackOptions options;
+  std::vector<std::string_view> writable;
+  for (const Format& format : formats()) {
+    if (format.write != nullptr) writable.push_back(format.name);
+  }
+  options.to = arguments.choice("--to", writable).value_or(options.to);
+  options.shard_size = arguments.size("--shard-size").value_or(options.shard_size);
+  options.jobs = arguments.jobs();
+  options.shuffle = arguments.number("--shuffle", 0);
+  if (const auto split = arguments.value("--split")) options.split = parse_split(*split);
+  options.include = arguments.values("--include");
+  options.exclude = arguments.values("--exclude");
+  options.limit = arguments.number("--limit", 1);
+  options.list = arguments.value("--list").value_or("");
+  options.overwrite = arguments.flag("--overwrite");
+  options.skip_bad = arguments.flag("--skip-bad");
+  return options;
+}
+
+std::string headline(const PackResult& result, const Style& style) {
+  const std::string what = fmt::format(
+      "{} {} {}, {}", counted(result.samples, "sample"), result.already_complete ? "in" : "into",
+      counted_shards(result.shards, result.format), format_bytes(result.bytes));
+  if (result.already_complete) return style.good("already packed") + ": " + what + "\n";
+  std::string text =
+      fmt::format("{} {} in {}", style.good("packed"), what, format_duration(result.seconds));
+  if (result.shards_reused > 0) {
+    text +=
+        fmt::format(" ({} of an earlier run used again)", counted(result.shards_reused, "shard"));
+  } else if (result.seconds > 0) {
+    text += fmt::format(" ({})", format_rate(static_cast<double>(result.bytes) / result.seconds));
+  }
+  return text + "\n";
+}
+
+std::string left_out(const PackResult& result, const Style& style) {
+  std::vector<std::string> parts;
+  if (result.filtered > 0) parts.push_back(counted(result.filtered, "sample") + " by your filters");
+  if (result.hidden > 0) parts.push_back(counted(result.hidden, "hidden file"));
+  if (!result.left_out.empty()) {
+    const std::string faults = format_count(result.left_out.size()) + " because of faults";
+    parts.push_back(style.bad(faults) + ":");
+  }
+  if (parts.empty()) return "left out: nothing\n";
+  return fmt::format("left out: {}\n{}", fmt::join(parts, ", "),
+                     list_faults(result.left_out, result.left_out.size(), style));
+}
+
+// The datasets as the user would name them: the library gives their real paths.
+std::vector<std::string> shown_datasets(const Arguments& arguments, const PackOptions& options) {
+  std::string destination = arguments.positional(1);
+  while (destination.size() > 1 && destination.back() == '/') destination.pop_back();
+  if (options.split.empty()) return {destination};
+  std::vector<std::string> shown;
+  for (const auto& [name, share] : options.split) shown.push_back(destination + "/" + name);
+  return shown;
+}
+
+std::string summary(const PackResult& result, const std::vector<std::string>& shown,
+                    const Style& style) {
+  std::string text = headline(result, style);
+  for (size_t i = 0; i < shown.size(); ++i) {
+    text += fmt::format("index: full (every sample has a checksum), in {}/{}", printable(shown[i]),
+                        kIndexDirectory);
+    if (shown.size() > 1) {
+      const Index index(result.datasets.at(i) + "/" + kIndexDirectory);
+      text += fmt::format(": {}", counted(index.size(), "sample"));
+    }
+    text += "\n";
+  }
+  text += left_out(result, style);
+  return text + next_steps("stoker check", "verify every byte", shown.front(), style);
+}
+
+int run_pack(const Arguments& arguments, Progress& progress) {
+  PackOptions options = options_of(arguments);
+  options.progress = &progress;
+  const PackResult result = [&] {
+    const ProgressBar bar(progress);
+    return pack(arguments.positional(0), arguments.positional(1), options);
+  }();
+  print(arguments.flag(kJsonOption.name)
+            ? to_text(pack_document(result))
+            : summary(result, shown_datasets(arguments, options), Style::of_stdout()));
+  return result.left_out.empty() || options.skip_bad ? kExitDone : kExitFailed;
+}
+
+}  // namespace
+
+constinit const Command kPackCommand = {
+    .name = "pack",
+    .summary = "turn a folder, or any dataset, into shards; resumable, parallel",
+    .positionals = kPositionals,
+    .description =
+        "Writes the samples at SRC (a folder, tar or tfrecord dataset) into a few large files in\n"
+        "the directory DST, with a full index: random access, and a checksum for every sample.\n"
+        "Original bytes are kept. Stopped at any moment and run again, it goes on where it was.\n",
+    .options = kOptions,
+    .examples =
+        "  stoker pack photos packed\n"
+        "  stoker pack photos packed --to tfrecord --shard-size 256M --shuffle 1\n"
+        "  stoker pack photos packed --split 'train=0.9,val=0.1' --exclude '**/*.json'\n"
+        "  stoker pack photos packed --list labels.csv --limit 1000\n",
+    .resumable = true,
+    .run = run_pack,
+};
+
+}  // namespace stoker

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/build_index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+#include <set>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "index/segment_builder.h"
+#include "os/output_file.h"
+
+namespace stoker {
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Read permission for whoever may read the data, whatever the umask says.
+uint32_t mode_like(FileSystem& file_system, const std::string& root) {
+  const std::optional<FileInfo> info = file_system.info(root, true);
+  return info ? info->mode & 0044U : 0;
+}
+
+uint32_t directory_mode(uint32_t file_mode) { return file_mode | (file_mode & 0044U) >> 2; }
+
+std::string segment_name(const Part& part, size_t number) {
+  if (part.shard.empty()) return fmt::format("files-{:06}", number);
+  std::string name = percent_escape(part.shard, "/");
+  constexpr size_t kLongest = 200;  // names end at 255, and others are added to this one
+  if (name.size() > kLongest || !is_utf8(name)) name = fmt::format("{:016x}", hash64(name));
+  return name;
+}
+
+/// What the segments have in common: schema and depth. Throws where two of them disagree.
+void merge_segments(const std::string& directory, Manifest& manifest, std::vector<Fault>& faults) {
+  Schema& schema = manifest.schema;
+  manifest.depth = Depth::full;
+  for (const SegmentEntry& entry : manifest.segments) {
+    const Segment segment((fs::path(directory) / entry.file).string());
+    manifest.depth = std::min(manifest.depth, segment.depth());
+    faults.insert(faults.end(), segment.faults().begin(), segment.faults().end());
+    for (const Field& field : segment.fields()) {
+      const std::optional<uint32_t> known = schema.find(field.name);
+      if (!known) {
+        schema.fields.push_back(field);
+      } else if (!merge_field(schema.fields[*known], field)) {
+        const Field& other = schema.fields[*known];
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("field {} is {} ({}) in {} but {} ({}) before: these are two "
+                                "datasets, index them apart",
+                                printable(field.name), name_of(field.type),
+                                name_of(field.encoding), printable(entry.file),
+                                name_of(other.type), name_of(other.encoding)));
+      }
+    }
+  }
+}
+
+/// What an earlier manifest knew and a scan cannot find: class names, which `pack` writes there,
+/// and that it was `pack`, where nothing has changed since.
+void keep_earlier(const std::string& directory, bool all_reused, Manifest& manifest) {
+  try {
+    const Manifest earlier = Manifest::read((fs::path(directory) / kManifestName).string());
+    if (manifest.schema.classes.empty() && manifest.schema.find(kLabelField)) {
+      manifest.schema.classes = earlier.schema.classes;
+    }
+    if (all_reused) manifest.origin = earlier.origin;
+  } catch (const Error&) {
+    return;  // none there, or damaged
+  }
+}
+
+/// Segments and temporary files that no manifest speaks of any more.
+void remove_stale(const std::string& directory, const Manifest& manifest) {
+  std::set<std::string> wanted;
+  for (const SegmentEntry& segment : manifest.segments) wanted.insert(segment.file);
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const std::string name = entry.path().filename().string();
+    const bool stale = (name.ends_with(".seg") && !wanted.contains(name)) ||
+                       name.ends_with(".stoker-tmp");
+    std::error_code ignored;
+    if (stale) fs::remove(entry.path(), ignored);
+  }
+}
+
+void build_part(const Source& source, const Detected& detected, size_t number,
+                const std::string& directory, const IndexOptions& options, unsigned threads,
+                uint32_t add_mode, std::vector<SegmentEntry>& entries, bool& reused) {
+  const Part& part = detected.layout.parts[number];
+  const std::string name = segment_name(part, number);
+  if (auto known = reusable_segments(source, part, directory, name, options.depth)) {
+    entries = std::move(*known);
+    reused = true;
+    return;
+  }
+  SegmentBuilder builder(source, directory, name, options, threads, add_mode);
+  try {
+    detected.format->scan(source, detected.layout, part, builder);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted) throw;
+    builder.fault({part.shard, 0, "", "", error.what()});
+  }
+  builder.finish();
+  entries = std::move(builder.entries);
+}
+
+/// Makes the directory of an index and sees that it can be written; false where it cannot.
+bool prepare_directory(const std::string& directory, uint32_t add_mode) {
+  try {
+    make_directories(directory, directory_mode(add_mode));
+    const std::string probe = directory + "/.probe";
+    write_file(probe, {});
+    fs::remove(probe);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::permission) return false;
+    throw;
+  }
+}
+
+}  // namespace
+
+Source source_at(const DatasetPaths& paths, const std::string& list, FileSystem* file_system) {
+  return {paths.root, paths.file, list,
+          file_system != nullptr ? file_system : &real_file_system()};
+}
+
+IndexResult build_index_in(const Source& source, const Detected& detected,
+                           const std::string& directory, const IndexOptions& options) {
+  const std::vector<Part>& parts = detected.layout.parts;
+  const uint32_t add_mode = mode_like(*source.file_system, source.root);
+  make_directories(directory, directory_mode(add_mode));
+  const unsigned jobs = options.jobs != 0 ? options.jobs : usable_cores();
+  if (options.progress != nullptr) {
+    uint64_t bytes = 0;
+    for (const Part& part : parts) {
+      if (part.shard.empty()) continue;
+      const auto info = source.file_system->info(source.root + "/" + part.shard, true);
+      if (info) bytes += info->size;
+    }
+    options.progress->begin(options.depth == Depth::full ? "reading" : "scanning",
+                            detected.layout.files.files.size(),
+                            options.depth == Depth::full ? bytes : 0);
+  }
+
+  std::vector<std::vector<SegmentEntry>> entries(parts.size());
+  std::vector<uint8_t> reused(parts.size());
+  // Threads that have no part of their own help within one.
+  const auto inner = static_cast<unsigned>(jobs / std::max<size_t>(1, parts.size()));
+  parallel_for(parts.size(), jobs, [&](size_t i) {
+    bool was_reused = false;
+    build_part(source, detected, i, directory, options, std::max(1U, inner), add_mode, entries[i],
+               was_reused);
+    reused[i] = was_reused ? 1 : 0;
+  });
+
+  IndexResult result;
+  result.directory = directory;
+  result.format = detected.format->name;
+  result.faults = detected.layout.faults;
+  result.hidden = detected.layout.hidden;
+  result.unlisted = detected.layout.unlisted;
+  Manifest manifest;
+  manifest.format = detected.format->name;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (reused[i] != 0) result.segments_reused += entries[i].size();
+    manifest.segments.insert(manifest.segments.end(), entries[i].begin(), entries[i].end());
+  }
+  manifest.schema.classes = detected.layout.classes;
+  merge_segments(directory, manifest, result.faults);
+  keep_earlier(directory, result.segments_reused == manifest.segments.size(), manifest);
+  manifest.faults = result.faults.size();
+  manifest.write((fs::path(directory) / kManifestName).string(), add_mode);
+  remove_stale(directory, manifest);
+  result.depth = manifest.depth;
+  result.samples = manifest.samples();
+  result.shards = manifest.shards();
+  result.bytes = manifest.bytes();
+  return result;
+}
+
+IndexResult build_index(const std::string& path, const IndexOptions& options) {
+  const DatasetPaths paths = DatasetPaths::of(path);
+  const Source source = source_at(paths, options.list, options.file_system);
+  const Detected detected = detect_format(source);
+  for (const Part& part : detected.layout.parts) {
+    if (part.compression == Compression::none) continue;
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{}: is compressed as a whole, so no sample can be read without all "
+                            "before it: run stoker pack {} DESTINATION",
+                            printable(part.shard), printable(path)));
+  }
+  const uint32_t add_mode = mode_like(*source.file_system, source.root);
+  bool in_cache = options.where == IndexWhere::cache;
+  if (!in_cache && !prepare_directory(paths.beside, add_mode)) {
+    if (options.where == IndexWhere::beside) {
+      throw Error(ErrorKind::permission,
+                  fmt::format("{}: cannot be written: use --where cache", printable(paths.beside)));
+    }
+    in_cache = true;
+  }
+  const std::string directory = in_cache ? paths.cache : paths.beside;
+  IndexResult result = build_index_in(source, detected, directory, options);
+  result.in_cache = in_cache;
+  return result;
+}
+
+OpenedDataset open_dataset(const std::string& path, const IndexOptions& options) {
+  OpenedDataset opened;
+  opened.paths = DatasetPaths::of(path);
+  std::optional<std::string> directory =
+      options.list.empty() ? opened.paths.existing_index() : std::nullopt;
+  if (!directory) {
+    opened.result = build_index(path, options);
+    opened.built = true;
+    directory = opened.result.directory;
+  }
+  opened.index = std::make_shared<Index>(*directory);
+  return opened;
+}
+
+}  // namespace stoker

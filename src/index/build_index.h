@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "dataset/index.h"
+#include "dataset/scan.h"
+#include "format/format.h"
+
+namespace stoker {
+
+enum class IndexWhere : uint8_t { automatic, beside, cache };
+
+struct IndexOptions {
+  Depth depth = Depth::structure;
+  IndexWhere where = IndexWhere::automatic;  // beside the data, or in the cache where it must
+  unsigned jobs = 0;                         // 0: one per usable core
+  /// Where the format states checksums itself, compare them also at structure depth: what is then
+  /// read can be trusted, at the price of reading it.
+  bool verify_stated = false;
+  std::string list;                          // see Source::list
+  Progress* progress = nullptr;
+  FileSystem* file_system = nullptr;
+};
+
+struct IndexResult {
+  std::string directory;  // where the index lies
+  std::string format;
+  Depth depth = Depth::structure;
+  uint64_t samples = 0, shards = 0, bytes = 0;
+  uint64_t segments_reused = 0;
+  uint64_t hidden = 0, unlisted = 0;  // files that were left alone; see Layout
+  std::vector<Fault> faults;
+  bool in_cache = false;
+};
+
+/// Gives the dataset at `path` an index. Finished segments of an interrupted or earlier run are
+/// used again where the shards they describe have not changed.
+/// Throws Error(unsupported) for a compressed shard, with the advice to pack.
+IndexResult build_index(const std::string& path, const IndexOptions& options);
+
+/// The same into a directory of the caller's, for a source that may be compressed: what `pack`
+/// plans from, and `check` looks at where there is no index.
+IndexResult build_index_in(const Source& source, const Detected& detected,
+                           const std::string& directory, const IndexOptions& options);
+
+/// Source for a path as the user gave it.
+Source source_at(const DatasetPaths& paths, const std::string& list, FileSystem* file_system);
+
+/// Opens a dataset, building an index of structure depth where there is none.
+struct OpenedDataset {
+  std::shared_ptr<const Index> index;
+  DatasetPaths paths;
+  bool built = false;  // an index was made on the way
+  IndexResult result;  // of making it
+};
+OpenedDataset open_dataset(const std::string& path, const IndexOptions& options);
+
+}  // namespace stoker

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/full_pass.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "dataset/inflating_file.h"
+#include "dataset/npy.h"
+#include "dataset/value.h"
+#include "index/digest.h"
+
+namespace stoker {
+namespace {
+
+// No number needs more; and an .npy header of a DType fits.
+constexpr size_t kBeginning = 4096;
+constexpr uint32_t kStated = ~0U;
+
+/// What a region is the bytes of: a field of a sample, or something the file states.
+struct Owner {
+  uint64_t sample = 0;
+  uint32_t field = kStated;
+  const StatedChecksum* stated = nullptr;
+};
+
+bool needs_beginning(const Field& field) {
+  return field.encoding == Encoding::decimal || field.encoding == Encoding::npy ||
+         (field.type == FieldType::number && field.encoding != Encoding::none);
+}
+
+class FullPass {
+ public:
+  FullPass(SegmentWriter& segment, const Source& source, unsigned threads, Progress* progress)
+      : segment_(segment), source_(source), threads_(threads), progress_(progress) {}
+
+  void shard(uint32_t number, std::span<const StatedChecksum> stated);
+  void own_files();
+
+ private:
+  void fault(const std::string& shard, uint64_t offset, const Owner& owner, std::string cause);
+  void take_value(uint64_t sample, uint32_t field, Bytes beginning, const std::string& shard);
+  std::vector<std::pair<Region, Owner>> regions_of(uint32_t shard,
+                                                   std::span<const StatedChecksum> stated);
+  void compare_stated(const Shard& shard, std::span<const std::pair<Region, Owner>> all, size_t i);
+  void own_file(uint64_t sample, uint32_t field);
+
+  SegmentWriter& segment_;
+  const Source& source_;
+  unsigned threads_;
+  Progress* progress_;
+};
+
+void FullPass::fault(const std::string& shard, uint64_t offset, const Owner& owner,
+                     std::string cause) {
+  Fault fault;
+  fault.shard = shard;
+  fault.offset = offset;
+  if (owner.sample < segment_.samples()) fault.sample = segment_.key(owner.sample);
+  if (owner.field != kStated) fault.field = segment_.fields()[owner.field].name;
+  fault.cause = std::move(cause);
+  segment_.add_fault(std::move(fault));
+}
+
+void FullPass::take_value(uint64_t sample, uint32_t field, Bytes beginning,
+                          const std::string& shard) {
+  const Field& described = segment_.fields()[field];
+  const Extent& extent = segment_.extent(sample, field);
+  const uint64_t offset = extent.container == Container::file ? 0 : extent.offset;
+  try {
+    if (described.encoding == Encoding::npy) {
+      const NpyHeader header = parse_npy_header(beginning);
+      uint64_t elements = size_of(header.dtype);
+      for (const int64_t dimension : header.shape) elements *= static_cast<uint64_t>(dimension);
+      if (header.size + elements != extent.length) {
+        throw Error(ErrorKind::corrupt, fmt::format("array of {} bytes in a file of {}",
+                                                    header.size + elements, extent.length));
+      }
+      segment_.refine_array(field, header.dtype, header.shape);
+      return;
+    }
+    if (extent.length > beginning.size()) {
+      throw Error(ErrorKind::corrupt, fmt::format("{} bytes for a number", extent.length));
+    }
+    const Value value = decode_value(described, beginning);
+    if (const auto* integer = std::get_if<int64_t>(&value)) {
+      segment_.set_integer(sample, field, *integer);
+    }
+    if (const auto* real = std::get_if<double>(&value)) segment_.set_real(sample, field, *real);
+  } catch (const Error& error) {
+    fault(shard, offset, {sample, field, nullptr}, error.what());
+  }
+}
+
+std::vector<std::pair<Region, Owner>> FullPass::regions_of(uint32_t shard,
+                                                           std::span<const StatedChecksum> stated) {
+  std::vector<std::pair<Region, Owner>> all;
+  for (const StatedChecksum& checksum : stated) {
+    all.push_back({{checksum.offset, checksum.length, 0, {}},
+                   {segment_.samples(), kStated, &checksum}});
+  }
+  for (uint64_t sample = 0; sample < segment_.samples(); ++sample) {
+    for (uint32_t field = 0; field < segment_.fields().size(); ++field) {
+      if (!segment_.has_extents(field)) continue;
+      const Extent& extent = segment_.extent(sample, field);
+      if (extent.container != Container::shard || extent.number != shard) continue;
+      all.push_back({{extent.offset, extent.length, 0, {}}, {sample, field, nullptr}});
+    }
+  }
+  // What contains others comes before them.
+  const auto before = [](const auto& a, const auto& b) {
+    return a.first.offset != b.first.offset ? a.first.offset < b.first.offset
+                                            : a.first.length > b.first.length;
+  };
+  std::stable_sort(all.begin(), all.end(), before);
+  return all;
+}
+
+void FullPass::compare_stated(const Shard& shard, std::span<const std::pair<Region, Owner>> all,
+                              size_t i) {
+  const auto& [region, owner] = all[i];
+  if (region.crc == owner.stated->crc) return;
+  Owner named = owner;
+  for (size_t k = i + 1; k < all.size(); ++k) {
+    const auto& [inner, whose] = all[k];
+    if (inner.offset >= region.offset + region.length) break;
+    if (whose.stated != nullptr) continue;
+    named.sample = whose.sample;
+    Extent& extent = segment_.extent(whose.sample, whose.field);
+    extent.crc = ~inner.crc;
+  }
+  fault(shard.path, region.offset, named,
+        fmt::format("checksum of the {} is {:08x}, the file states {:08x}: the data is damaged",
+                    owner.stated->what, region.crc, owner.stated->crc));
+}
+
+void FullPass::shard(uint32_t number, std::span<const StatedChecksum> stated) {
+  const std::string path = segment_.shards()[number].path;
+  std::vector<std::pair<Region, Owner>> all = regions_of(number, stated);
+  std::vector<std::byte> beginnings;
+  uint64_t wanted = 0;
+  const auto beginning_size = [&](const std::pair<Region, Owner>& one) -> uint64_t {
+    const uint32_t field = one.second.field;
+    if (field == kStated || !needs_beginning(segment_.fields()[field])) return 0;
+    return std::min<uint64_t>(one.first.length, kBeginning);
+  };
+  for (const auto& one : all) wanted += beginning_size(one);
+  beginnings.resize(wanted);
+  std::vector<Region> regions;
+  regions.reserve(all.size());
+  uint64_t at = 0;
+  for (const auto& one : all) {
+    regions.push_back(one.first);
+    const uint64_t size = beginning_size(one);
+    regions.back().beginning = MutableBytes(beginnings).subspan(at, size);
+    at += size;
+  }
+
+  Shard& shard = segment_.shards()[number];
+  const auto file = inflate(source_.file_system->open(source_.root + "/" + path), path,
+                            shard.compression);
+  const bool compressed = shard.compression != Compression::none;
+  const Digest digest = digest_parallel(*file, shard.begin, shard.end, regions,
+                                        compressed ? 1 : threads_, progress_);
+  shard.crc = digest.crc;
+  if (digest.end < shard.end && !compressed) {
+    fault(path, digest.end, {segment_.samples(), kStated, nullptr},
+          "the file became shorter while it was read");
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].first = regions[i];
+    const Owner& owner = all[i].second;
+    if (owner.field == kStated) continue;
+    segment_.extent(owner.sample, owner.field).crc = regions[i].crc;
+    if (needs_beginning(segment_.fields()[owner.field])) {
+      take_value(owner.sample, owner.field, regions[i].beginning, path);
+    }
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].second.stated != nullptr) compare_stated(shard, all, i);
+  }
+}
+
+void FullPass::own_file(uint64_t sample, uint32_t field) {
+  Extent& extent = segment_.extent(sample, field);
+  const std::string path = segment_.file_path(sample, field);
+  const Owner owner{sample, field, nullptr};
+  std::vector<std::byte> beginning(std::min<uint64_t>(extent.length, kBeginning));
+  Region region{0, extent.length, 0, beginning};
+  try {
+    const auto file = source_.file_system->open(source_.root + "/" + path);
+    const Digest digest = digest_range(*file, 0, extent.length, {&region, 1}, progress_);
+    if (digest.end != extent.length || file->info().size != extent.length) {
+      throw Error(ErrorKind::corrupt, "the file changed while it was read");
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted) throw;
+    extent.crc = ~extent.crc;
+    return fault(path, 0, owner, error.what());
+  }
+  extent.crc = region.crc;
+  if (needs_beginning(segment_.fields()[field])) take_value(sample, field, beginning, path);
+}
+
+void FullPass::own_files() {
+  for (uint64_t sample = 0; sample < segment_.samples(); ++sample) {
+    for (uint32_t field = 0; field < segment_.fields().size(); ++field) {
+      if (!segment_.has_extents(field)) continue;
+      Extent& extent = segment_.extent(sample, field);
+      if (extent.container == Container::file) own_file(sample, field);
+      if (extent.container == Container::here) {
+        extent.crc = crc32c(as_bytes(segment_.here_bytes(extent)));
+      }
+    }
+    if (progress_ != nullptr) ++progress_->samples;
+  }
+}
+
+}  // namespace
+
+void complete_segment(SegmentWriter& segment, const Source& source,
+                      std::span<const StatedChecksum> stated, unsigned threads,
+                      Progress* progress) {
+  FullPass pass(segment, source, threads, progress);
+  for (uint32_t i = 0; i < segment.shards().size(); ++i) pass.shard(i, stated);
+  pass.own_files();
+}
+
+}  // namespace stoker

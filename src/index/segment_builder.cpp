@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/segment_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include "base/error.h"
+#include "dataset/segment.h"
+#include "index/full_pass.h"
+
+namespace stoker {
+namespace fs = std::filesystem;
+
+SegmentBuilder::SegmentBuilder(const Source& source, std::string directory, std::string name,
+                               const IndexOptions& options, unsigned threads, uint32_t add_mode)
+    : source_(source),
+      directory_(std::move(directory)),
+      name_(std::move(name)),
+      options_(options),
+      threads_(threads),
+      add_mode_(add_mode) {}
+
+std::string SegmentBuilder::file_name(const std::string& name, size_t number) {
+  return fmt::format("{}.{:03}.seg", name, number);
+}
+
+uint32_t SegmentBuilder::shard(const Shard& shard) {
+  shard_ = shard;
+  covered_ = 0;
+  return segment_.add_shard(shard);
+}
+
+void SegmentBuilder::make_room(uint64_t offset) {
+  const bool full = segment_.samples() >= SegmentWriter::kMaxSamples ||
+                    (shard_ && covered_ - shard_->begin >= SegmentWriter::kMaxBytes);
+  if (!full || !shard_ || offset < covered_) return;
+  segment_.shards().front().end = covered_;
+  close();
+  shard_->begin = covered_;
+  segment_.add_shard(*shard_);
+}
+
+void SegmentBuilder::sample(std::string_view key, std::span<const FoundField> fields) {
+  if (options_.progress != nullptr) {
+    if (options_.depth == Depth::structure || shard_) ++options_.progress->samples;
+    options_.progress->check_stop();
+  }
+  uint64_t first = std::numeric_limits<uint64_t>::max();
+  uint64_t end = 0;
+  for (const FoundField& field : fields) {
+    if (field.extent.container != Container::shard) continue;
+    first = std::min(first, field.extent.offset);
+    end = std::max(end, field.extent.offset + field.extent.length);
+  }
+  make_room(first);
+  covered_ = std::max(covered_, end);
+  for (std::string& conflict : segment_.add_sample(key, fields)) {
+    Fault fault;
+    fault.shard = shard_ ? shard_->path : std::string(key);
+    fault.offset = first == std::numeric_limits<uint64_t>::max() ? 0 : first;
+    fault.sample = key;
+    fault.cause = std::move(conflict);
+    segment_.add_fault(std::move(fault));
+  }
+}
+
+void SegmentBuilder::stated(const StatedChecksum& checksum) {
+  make_room(checksum.offset);
+  covered_ = std::max(covered_, checksum.offset + checksum.length);
+  stated_.push_back(checksum);
+}
+
+void SegmentBuilder::close() {
+  Depth depth = options_.depth;
+  if (options_.verify_stated && !stated_.empty()) depth = Depth::full;
+  if (depth == Depth::full) {
+    complete_segment(segment_, source_, stated_, threads_, options_.progress);
+  }
+  const std::string path = (fs::path(directory_) / file_name(name_, entries.size())).string();
+  segment_.write(path, depth, add_mode_);
+  entries.push_back(entry_of(path, Segment(path)));
+  segment_ = SegmentWriter();
+  stated_.clear();
+}
+
+void SegmentBuilder::finish() {
+  if (shard_ && shard_->compression != Compression::none) {
+    segment_.shards().front().end = covered_;
+  }
+  close();
+}
+
+SegmentEntry entry_of(const std::string& path, const Segment& segment) {
+  SegmentEntry entry;
+  entry.file = fs::path(path).filename().string();
+  entry.samples = segment.samples();
+  entry.header_crc = segment.header_crc();
+  for (uint32_t i = 0; i < segment.shard_count(); ++i) {
+    if (segment.shard(i).begin == 0) ++entry.shards;
+  }
+  for (uint32_t field = 0; field < segment.fields().size(); ++field) {
+    if (segment.fields()[field].encoding == Encoding::none) continue;
+    for (uint64_t sample = 0; sample < segment.samples(); ++sample) {
+      const Extent extent = segment.locate(sample, field).extent;
+      entry.bytes += extent.length;
+      if (extent.container == Container::file) ++entry.shards;
+    }
+  }
+  return entry;
+}
+
+std::optional<std::vector<SegmentEntry>> reusable_segments(const Source& source, const Part& part,
+                                                           const std::string& directory,
+                                                           const std::string& name, Depth depth) {
+  if (part.shard.empty()) return std::nullopt;
+  const std::optional<FileInfo> now =
+      source.file_system->info(source.root + "/" + part.shard, true);
+  if (!now) return std::nullopt;
+  std::vector<SegmentEntry> entries;
+  uint64_t covered = 0;
+  do {
+    const std::string path =
+        (fs::path(directory) / SegmentBuilder::file_name(name, entries.size())).string();
+    if (!fs::exists(path)) return std::nullopt;
+    try {
+      const Segment segment(path);
+      segment.verify_all();
+      if (segment.shard_count() != 1 || segment.depth() < depth) return std::nullopt;
+      const Shard shard = segment.shard(0);
+      // Without a recorded time only checksums could tell; good enough unless they are asked for.
+      const bool same_time = shard.modified_ns == 0
+                                 ? segment.depth() == Depth::full && depth == Depth::structure
+                                 : shard.modified_ns == now->modified_ns;
+      if (shard.path != part.shard || shard.size != now->size || !same_time ||
+          shard.begin != covered || shard.compression != Compression::none) {
+        return std::nullopt;
+      }
+      covered = shard.end;
+      entries.push_back(entry_of(path, segment));
+    } catch (const Error&) {
+      return std::nullopt;  // damaged: it is made anew
+    }
+  } while (covered < now->size);
+  return entries;
+}
+
+}  // namespace stoker

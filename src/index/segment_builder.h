@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dataset/manifest.h"
+#include "dataset/scan.h"
+#include "dataset/segment_writer.h"
+#include "format/format.h"
+#include "index/build_index.h"
+
+namespace stoker {
+
+/// Turns what a scan of one part finds into segments: one, or several for a large shard.
+class SegmentBuilder final : public ScanSink {
+ public:
+  /// Segments go to `directory` as NAME.000.seg, NAME.001.seg, …
+  SegmentBuilder(const Source& source, std::string directory, std::string name,
+                 const IndexOptions& options, unsigned threads, uint32_t add_mode);
+
+  uint32_t shard(const Shard& shard) override;
+  void sample(std::string_view key, std::span<const FoundField> fields) override;
+  void stated(const StatedChecksum& checksum) override;
+  void fault(Fault fault) override { segment_.add_fault(std::move(fault)); }
+
+  /// Writes what is left; the entries are then complete.
+  void finish();
+  std::vector<SegmentEntry> entries;
+
+  static std::string file_name(const std::string& name, size_t number);
+
+ private:
+  /// Begins a new segment when the current one is full and nothing of it lies behind `offset`.
+  void make_room(uint64_t offset);
+  void close();
+
+  const Source& source_;
+  std::string directory_;
+  std::string name_;
+  const IndexOptions& options_;
+  unsigned threads_;
+  uint32_t add_mode_;
+  SegmentWriter segment_;
+  std::vector<StatedChecksum> stated_;
+  std::optional<Shard> shard_;
+  uint64_t covered_ = 0;  // end of what lies furthest back in the shard so far
+};
+
+/// Segments of an earlier run that still describe the part, complete and verified; nothing
+/// otherwise.
+std::optional<std::vector<SegmentEntry>> reusable_segments(const Source& source, const Part& part,
+                                                           const std::string& directory,
+                                                           const std::string& name, Depth depth);
+
+/// What a manifest says about the segment at `path`.
+SegmentEntry entry_of(const std::string& path, const Segment& segment);
+
+}  // namespace stoker

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pack/pack.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "dataset/manifest.h"
+#include "dataset/reader.h"
+#include "index/build_index.h"
+#include "os/output_file.h"
+#include "pack/plan.h"
+#include "pack/shard_job.h"
+
+namespace stoker {
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Where things lie while a destination is being written.
+struct Destination {
+  std::string root;
+  std::string plan;  // directory; gone when the work is complete
+
+  explicit Destination(const std::string& path)
+      : root(fs::weakly_canonical(path).string()),
+        plan((fs::path(root) / kIndexDirectory / "pack").string()) {}
+
+  std::string dataset(const std::string& directory) const {
+    return directory.empty() ? root : root + "/" + directory;
+  }
+};
+
+bool is_inside(const fs::path& inner, const fs::path& outer) {
+  const auto [end, ignored] = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end());
+  return end == outer.end();
+}
+
+std::vector<std::string> dataset_directories(const PackOptions& options) {
+  if (options.split.empty()) return {""};
+  std::vector<std::string> names;
+  for (const auto& [name, share] : options.split) names.push_back(name);
+  return names;
+}
+
+/// Everything that an earlier pack wrote, complete or not; files that are not ours stay.
+void remove_earlier(const Destination& destination) {
+  std::set<std::string> directories{""};
+  if (fs::is_directory(destination.root)) {
+    for (const auto& entry : fs::directory_iterator(destination.root)) {
+      if (entry.is_directory()) directories.insert(entry.path().filename().string());
+    }
+  }
+  for (const std::string& name : directories) {
+    const std::string directory = destination.dataset(name);
+    const fs::path index = fs::path(directory) / kIndexDirectory;
+    if (!fs::is_directory(index)) continue;
+    for (const auto& entry : fs::directory_iterator(index)) {
+      constexpr std::string_view kEnding = ".000.seg";
+      std::string shard = entry.path().filename().string();
+      if (!shard.ends_with(kEnding)) continue;
+      shard.resize(shard.size() - kEnding.size());
+      fs::remove(directory + "/" + shard);
+      fs::remove(OutputFile::temporary_name(directory + "/" + shard));
+    }
+    fs::remove_all(index);
+    if (!name.empty() && fs::is_empty(directory)) fs::remove(directory);
+  }
+}
+
+/// Names in the destination that no plan of ours explains.
+std::vector<std::string> foreign_files(const Destination& destination, const Plan* plan) {
+  std::set<std::string> ours{kIndexDirectory};
+  if (plan != nullptr) {
+    for (const PlannedDataset& dataset : plan->datasets) {
+      if (!dataset.directory.empty()) ours.insert(dataset.directory);
+      if (!dataset.directory.empty()) continue;
+      for (const PlannedShard& shard : dataset.shards) {
+        ours.insert(shard.name);
+        ours.insert(fs::path(OutputFile::temporary_name(shard.name)).filename().string());
+      }
+    }
+  }
+  std::vector<std::string> foreign;
+  for (const auto& entry : fs::directory_iterator(destination.root)) {
+    const std::string name = entry.path().filename().string();
+    if (!ours.contains(name)) foreign.push_back(name);
+  }
+  std::sort(foreign.begin(), foreign.end());
+  return foreign;
+}
+
+/// The result of an earlier run with the same options; nothing where there is none.
+std::optional<PackResult> complete_already(const Destination& destination,
+                                           const PackOptions& options, const Json& wanted) {
+  PackResult result;
+  result.already_complete = true;
+  for (const std::string& name : dataset_directories(options)) {
+    const std::string directory = destination.dataset(name);
+    const std::string path = directory + "/" + kIndexDirectory + "/" + kManifestName;
+    if (!fs::exists(path)) return std::nullopt;
+    const Manifest manifest = Manifest::read(path);
+    if (manifest.origin.empty()) return std::nullopt;
+    const Json origin = Json::parse(manifest.origin);
+    if (origin.at("options") != wanted) return std::nullopt;
+    result.format = manifest.format;
+    result.source_format = origin.at("source_format").get<std::string>();
+    result.samples += manifest.samples();
+    result.shards += manifest.shards();
+    result.payload_bytes += manifest.bytes();
+    result.datasets.push_back(directory);
+    const std::string index_directory = directory + "/" + kIndexDirectory;
+    for (const SegmentEntry& entry : manifest.segments) {
+      const Segment segment(index_directory + "/" + entry.file);
+      result.bytes += segment.shard(0).size;
+      result.left_out.insert(result.left_out.end(), segment.faults().begin(),
+                             segment.faults().end());
+    }
+    for (const Json& fault : origin.at("left_out")) {
+      result.left_out.push_back(fault_from_json(fault));
+    }
+  }
+  return result;
+}
+
+void check_paths(const std::string& source, const DatasetPaths& from,
+                 const Destination& destination) {
+  const fs::path read = from.file.empty() ? fs::path(from.root) : fs::path(from.root) / from.file;
+  if (is_inside(destination.root, read)) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: lies inside the source {}: choose a destination outside of it",
+                            printable(destination.root), printable(source)));
+  }
+  if (fs::exists(destination.root) && !fs::is_directory(destination.root)) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: is a file; the destination is a directory",
+                            printable(destination.root)));
+  }
+}
+
+/// Makes the destination fit to be written: continues, replaces or refuses what is there.
+/// Returns the plan to go on with, if there is one.
+std::optional<Plan> prepare(const Destination& destination, const PackOptions& options,
+                            const Json& wanted) {
+  if (!fs::is_directory(destination.root)) return std::nullopt;
+  if (options.overwrite) remove_earlier(destination);
+  std::optional<Plan> plan = Plan::read(destination.plan);
+  if (plan && plan->options != wanted) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: holds an unfinished pack with other options: repeat those to go "
+                            "on, or add --overwrite to begin anew",
+                            printable(destination.root)));
+  }
+  if (plan) return plan;
+  fs::remove_all(destination.plan);  // planning was interrupted
+  const fs::path index = fs::path(destination.root) / kIndexDirectory;
+  if (fs::is_directory(index) && fs::is_empty(index)) fs::remove(index);
+  if (fs::exists(index)) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: holds another dataset: choose an empty directory, or add "
+                            "--overwrite to replace what pack wrote there",
+                            printable(destination.root)));
+  }
+  const std::vector<std::string> foreign = foreign_files(destination, nullptr);
+  if (!foreign.empty()) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: is not empty ({}{}): choose an empty directory",
+                            printable(destination.root), printable(foreign.front()),
+                            foreign.size() > 1 ? ", …" : ""));
+  }
+  return std::nullopt;
+}
+
+/// One Reader per thread that writes: each has its own open files, and walks through a
+/// compressed source front to back.
+class Readers {
+ public:
+  Readers(std::shared_ptr<const Index> index, ReaderOptions options)
+      : index_(std::move(index)), options_(std::move(options)) {}
+
+  std::unique_ptr<Reader> take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return std::make_unique<Reader>(index_, options_);
+    std::unique_ptr<Reader> reader = std::move(free_.back());
+    free_.pop_back();
+    return reader;
+  }
+  void give(std::unique_ptr<Reader> reader) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(reader));
+  }
+
+ private:
+  std::shared_ptr<const Index> index_;
+  ReaderOptions options_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Reader>> free_;
+};
+
+struct Task {
+  size_t dataset = 0;
+  size_t shard = 0;
+  std::optional<SegmentEntry> entry;
+};
+
+void check_space(const Destination& destination, const Plan& plan, const std::vector<Task>& tasks) {
+  uint64_t needed = 0;
+  for (const Task& task : tasks) {
+    if (!task.entry) needed += plan.datasets[task.dataset].shards[task.shard].bytes;
+  }
+  const uint64_t free = free_space(destination.root);
+  if (needed <= free) return;
+  throw Error(ErrorKind::io,
+              fmt::format("{}: {} are needed, {} are free: make room and run again",
+                          printable(destination.root), format_bytes(needed), format_bytes(free)),
+              ENOSPC);
+}
+
+/// Writes all shards that an earlier run has not finished.
+void write_shards(const Source& source, const WriteFormat& write, const Destination& destination,
+                  const Plan& plan, const PackOptions& options, std::vector<Task>& tasks,
+                  PackResult& result) {
+  ReaderOptions reading;
+  reading.roots = {source.root};
+  reading.threads = 1;
+  reading.checksum = true;
+  reading.fetch_inline = true;
+  Readers readers(std::make_shared<Index>(destination.plan + "/source"), reading);
+  uint64_t samples = 0;
+  uint64_t bytes = 0;
+  for (Task& task : tasks) {
+    const PlannedDataset& dataset = plan.datasets[task.dataset];
+    const PlannedShard& shard = dataset.shards[task.shard];
+    task.entry = finished_shard(destination.dataset(dataset.directory), shard.name);
+    if (task.entry) {
+      ++result.shards_reused;
+    } else {
+      samples += shard.last - shard.first;
+      bytes += shard.bytes;
+    }
+  }
+  check_space(destination, plan, tasks);
+  if (options.progress != nullptr) options.progress->begin("packing", samples, bytes);
+  const unsigned jobs = options.jobs != 0 ? options.jobs : usable_cores();
+  parallel_for(tasks.size(), jobs, [&](size_t i) {
+    Task& task = tasks[i];
+    if (task.entry) return;
+    const PlannedDataset& dataset = plan.datasets[task.dataset];
+    const PlannedShard& shard = dataset.shards[task.shard];
+    std::unique_ptr<Reader> reader = readers.take();
+    ShardJob job;
+    job.reader = reader.get();
+    job.write = &write;
+    job.directory = destination.dataset(dataset.directory);
+    job.name = shard.name;
+    job.samples = Plan::order(destination.plan, task.dataset, shard);
+    job.progress = options.progress;
+    task.entry = write_shard(job);
+    readers.give(std::move(reader));
+  });
+}
+
+/// Puts the segments of one dataset together.
+void write_manifest(const Destination& destination, const Plan& plan, size_t number,
+                    const std::string& format, const std::vector<std::string>& classes,
+                    const std::vector<Task>& tasks, PackResult& result) {
+  const std::string directory = destination.dataset(plan.datasets[number].directory);
+  const std::string index = directory + "/" + kIndexDirectory;
+  Manifest manifest;
+  manifest.format = format;
+  manifest.depth = Depth::full;
+  for (const Task& task : tasks) {
+    if (task.dataset != number) continue;
+    manifest.segments.push_back(*task.entry);
+    const Segment segment(index + "/" + task.entry->file);
+    result.bytes += segment.shard(0).size;
+    result.left_out.insert(result.left_out.end(), segment.faults().begin(), segment.faults().end());
+    for (const Field& field : segment.fields()) {
+      const std::optional<uint32_t> known = manifest.schema.find(field.name);
+      if (!known) {
+        manifest.schema.fields.push_back(field);
+      } else {
+        merge_field(manifest.schema.fields[*known], field);
+      }
+    }
+  }
+  if (manifest.schema.find(kLabelField)) manifest.schema.classes = classes;
+  Json origin{{"options", plan.options}, {"source_format", plan.source_format}};
+  origin["left_out"] = Json::array();
+  if (number == 0) {
+    for (const Fault& fault : plan.left_out) origin["left_out"].push_back(to_json(fault));
+  }
+  manifest.origin = origin.dump();
+  manifest.write(index + "/" + kManifestName, 0);
+  result.samples += manifest.samples();
+  result.shards += manifest.shards();
+  result.payload_bytes += manifest.bytes();
+  result.datasets.push_back(directory);
+}
+
+void finish(const Destination& destination, const PackOptions& options) {
+  fs::remove_all(destination.plan);
+  if (!options.split.empty()) fs::remove(fs::path(destination.root) / kIndexDirectory);
+  sync_directory(destination.root);
+}
+
+std::string name_of_source(const DatasetPaths& paths) {
+  if (paths.file.empty()) return fs::path(paths.root).filename().string();
+  return paths.file.substr(0, paths.file.find('.', 1));
+}
+
+}  // namespace
+
+PackResult pack(const std::string& source_path, const std::string& destination_path,
+                const PackOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Format* format = find_format(options.to);
+  if (format == nullptr || format->write == nullptr) {
+    throw Error(ErrorKind::usage,
+                fmt::format("--to {}: not a format that can be written", printable(options.to)));
+  }
+  const DatasetPaths paths = DatasetPaths::of(source_path);
+  const Destination destination(destination_path);
+  check_paths(source_path, paths, destination);
+  const std::string name = name_of_source(paths);
+  const Json wanted = options_of(name, options);
+  if (!options.overwrite) {
+    if (auto done = complete_already(destination, options, wanted);
+        done && !fs::exists(destination.plan)) {
+      return *done;
+    }
+  }
+  std::optional<Plan> plan = prepare(destination, options, wanted);
+  const Source source = source_at(paths, options.list, nullptr);
+  if (!plan) {
+    const Detected detected = detect_format(source);
+    const bool compressed =
+        std::any_of(detected.layout.parts.begin(), detected.layout.parts.end(),
+                    [](const Part& part) { return part.compression != Compression::none; });
+    if (compressed && options.shuffle) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("{}: is compressed and can only be read front to back: pack it "
+                              "first without --shuffle, then shuffle the result",
+                              printable(source_path)));
+    }
+    make_directories(destination.plan);
+    plan = make_plan(source, detected, *format->write, name, destination.plan, options);
+  }
+  PackResult result;
+  result.format = format->name;
+  result.source_format = plan->source_format;
+  result.filtered = plan->filtered;
+  result.hidden = plan->hidden;
+  result.left_out = plan->left_out;
+  std::vector<Task> tasks;
+  for (size_t d = 0; d < plan->datasets.size(); ++d) {
+    make_directories(destination.dataset(plan->datasets[d].directory) + "/" + kIndexDirectory);
+    for (size_t s = 0; s < plan->datasets[d].shards.size(); ++s) tasks.push_back({d, s, {}});
+  }
+  write_shards(source, *format->write, destination, *plan, options, tasks, result);
+  const std::vector<std::string> classes =
+      Manifest::read(destination.plan + "/source/" + kManifestName).schema.classes;
+  for (size_t d = 0; d < plan->datasets.size(); ++d) {
+    write_manifest(destination, *plan, d, std::string(format->name), classes, tasks, result);
+  }
+  finish(destination, options);
+  result.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+}  // namespace stoker

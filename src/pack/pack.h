@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/progress.h"
+#include "dataset/scan.h"
+
+namespace stoker {
+
+struct PackOptions {
+  std::string to = "tar";
+  uint64_t shard_size = 1'000'000'000;
+  unsigned jobs = 0;  // 0: one per usable core
+  std::optional<uint64_t> shuffle;                      // seed
+  std::vector<std::pair<std::string, double>> split;    // name, share; empty: no split
+  std::vector<std::string> include, exclude;            // globs over keys and file names
+  std::optional<uint64_t> limit;                        // samples, counted after the filters
+  bool overwrite = false;
+  bool skip_bad = false;  // leave out what cannot be read and still call it a success
+  std::string list;       // see Source::list
+  Progress* progress = nullptr;
+};
+
+struct PackResult {
+  std::string source_format, format;
+  uint64_t samples = 0, shards = 0;
+  uint64_t bytes = 0;          // of all shards
+  uint64_t payload_bytes = 0;  // of the fields
+  uint64_t shards_reused = 0;  // finished by an earlier, interrupted run
+  bool already_complete = false;
+  uint64_t filtered = 0;  // samples that --include, --exclude and --limit kept out
+  uint64_t hidden = 0;
+  /// What was left out because it could not be read: never silently.
+  std::vector<Fault> left_out;
+  std::vector<std::string> datasets;  // directories written: one, or one per split
+  double seconds = 0;
+};
+
+/// Turns the dataset at `source` into shards in the directory `destination`. May be killed at any
+/// moment and run again: it goes on, and the result is that of an undisturbed run, byte for byte,
+/// for any number of jobs.
+PackResult pack(const std::string& source, const std::string& destination,
+                const PackOptions& options);
+
+}  // namespace stoker

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pack/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <unordered_set>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/permutation.h"
+#include "base/text.h"
+#include "dataset/segment_writer.h"
+#include "index/build_index.h"
+#include "index/duplicates.h"
+#include "os/output_file.h"
+#include "pack/out_sample.h"
+
+namespace stoker {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t kMaxPlanSize = 1 << 30;
+
+std::string plan_path(const std::string& directory) { return directory + "/plan.json"; }
+std::string order_path(const std::string& directory, size_t dataset) {
+  return fmt::format("{}/order-{}", directory, dataset);
+}
+
+/// Whether a pattern speaks of `name`: of its whole path where it has a slash, else its last part.
+bool matches(const std::string& pattern, std::string_view name) {
+  if (pattern.find('/') == std::string::npos) name = name.substr(name.rfind('/') + 1);
+  return glob_match(pattern, name);
+}
+
+/// Which samples are wanted, by their key and the names of their files.
+class Filter {
+ public:
+  Filter(const Index& index, const PackOptions& options) : index_(index), options_(options) {}
+
+  bool wants(uint64_t sample, const std::string& key) const {
+    if (options_.include.empty() && options_.exclude.empty()) return true;
+    const std::vector<std::string> names = names_of(sample, key);
+    const auto any = [&](const std::vector<std::string>& patterns) {
+      return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+        return std::any_of(names.begin(), names.end(),
+                           [&](const std::string& name) { return matches(pattern, name); });
+      });
+    };
+    return (options_.include.empty() || any(options_.include)) && !any(options_.exclude);
+  }
+
+ private:
+  std::vector<std::string> names_of(uint64_t sample, const std::string& key) const {
+    std::vector<std::string> names{key};
+    const Index::Place place = index_.place(sample);
+    const Segment& segment = index_.segment(place.segment);
+    for (uint32_t f = 0; f < segment.fields().size(); ++f) {
+      const Located located = segment.locate(place.sample, f);
+      if (!located.present) continue;
+      const std::string& suffix = segment.fields()[f].suffixes.at(located.suffix);
+      if (!suffix.empty()) names.push_back(key + "." + suffix);
+    }
+    return names;
+  }
+
+  const Index& index_;
+  const PackOptions& options_;
+};
+
+/// Which split a key belongs to: decided by the key alone, so it stays when data is added.
+size_t split_of(std::string_view key, const PackOptions& options) {
+  if (options.split.empty()) return 0;
+  // A second mixing: the hash itself orders the index, and nothing else should follow from it.
+  const double where = static_cast<double>(mix64(hash64(key) ^ 0x73706C6974) >> 11) * 0x1p-53;
+  double bound = 0;
+  for (size_t i = 0; i + 1 < options.split.size(); ++i) {
+    bound += options.split[i].second;
+    if (where < bound) return i;
+  }
+  return options.split.size() - 1;
+}
+
+/// Cuts the stream of samples of one dataset into shards and writes its order.
+class DatasetPlanner {
+ public:
+  DatasetPlanner(const std::string& path, uint64_t shard_size)
+      : file_(path), shard_size_(shard_size) {}
+
+  void add(uint64_t sample, uint64_t bytes) {
+    PlannedShard& open = shards.back();
+    const uint64_t count = open.last - open.first;
+    if (count > 0 && (open.bytes + bytes + ShardWriter::kMaxShardEnd > shard_size_ ||
+                      count >= SegmentWriter::kMaxSamples)) {
+      close();
+      shards.push_back({"", open_last_, open_last_, 0, 0});
+    }
+    shards.back().bytes += bytes;
+    ++shards.back().last;
+    order_.push_back(sample);
+  }
+
+  void finish() {
+    close();
+    file_.commit();
+    if (shards.back().last == shards.back().first) shards.pop_back();
+  }
+
+  std::vector<PlannedShard> shards{PlannedShard{}};
+
+ private:
+  void close() {
+    const Bytes bytes = std::as_bytes(std::span(order_));
+    shards.back().order_crc = crc32c(bytes);
+    open_last_ = shards.back().last;
+    file_.write(bytes);
+    order_.clear();
+  }
+
+  OutputFile file_;
+  uint64_t shard_size_;
+  std::vector<uint64_t> order_;
+  uint64_t open_last_ = 0;
+};
+
+Json to_json(const Plan& plan) {
+  Json json{{"options", plan.options},
+            {"source_format", plan.source_format},
+            {"filtered", plan.filtered},
+            {"hidden", plan.hidden}};
+  json["left_out"] = Json::array();
+  for (const Fault& fault : plan.left_out) json["left_out"].push_back(to_json(fault));
+  json["datasets"] = Json::array();
+  for (const PlannedDataset& dataset : plan.datasets) {
+    Json shards = Json::array();
+    for (const PlannedShard& shard : dataset.shards) {
+      shards.push_back({{"name", name_to_json(shard.name)},
+                        {"first", shard.first},
+                        {"last", shard.last},
+                        {"bytes", shard.bytes},
+                        {"order_crc", shard.order_crc}});
+    }
+    json["datasets"].push_back({{"directory", dataset.directory}, {"shards", std::move(shards)}});
+  }
+  return json;
+}
+
+/// Goes through the samples in the order they are to be written and hands each to its dataset.
+class Planner {
+ public:
+  Planner(const Reader& reader, const WriteFormat& write, const PackOptions& options)
+      : reader_(reader),
+        write_(write),
+        options_(options),
+        conversion_(reader.index().schema(), write),
+        filter_(reader.index(), options) {}
+
+  void run(std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& plan);
+
+ private:
+  void add_chunk(const std::vector<uint64_t>& chunk,
+                 std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& plan);
+
+  const Reader& reader_;
+  const WriteFormat& write_;
+  const PackOptions& options_;
+  Conversion conversion_;
+  Filter filter_;
+  std::unordered_set<uint64_t> duplicates_;
+  uint64_t taken_ = 0;
+};
+
+void Planner::run(std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& plan) {
+  const Index& index = reader_.index();
+  for (const DuplicateKey& twice : find_duplicates(index)) {
+    duplicates_.insert(twice.sample);
+    const Index::Place place = index.place(twice.sample);
+    Fault fault;
+    fault.shard = index.segment(place.segment).shard_count() > 0
+                      ? index.segment(place.segment).shard(0).path
+                      : "";
+    fault.sample = index.key(twice.sample);
+    fault.cause = fmt::format("sample {} has the same key as sample {}", twice.sample, twice.first);
+    plan.left_out.push_back(std::move(fault));
+  }
+  const uint64_t size = index.size();
+  const Permutation shuffled(size, options_.shuffle.value_or(0));
+  std::vector<uint64_t> chunk;
+  if (options_.progress != nullptr) options_.progress->begin("planning", size, 0);
+  for (uint64_t i = 0; i < size; ++i) {
+    chunk.push_back(options_.shuffle ? shuffled(i) : i);
+    if (chunk.size() < 256 && i + 1 < size) continue;
+    add_chunk(chunk, datasets, plan);
+    if (options_.progress != nullptr) {
+      options_.progress->samples += chunk.size();
+      options_.progress->check_stop();
+    }
+    chunk.clear();
+  }
+}
+
+void Planner::add_chunk(const std::vector<uint64_t>& chunk,
+                        std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& plan) {
+  const Batch batch = reader_.locate(chunk);
+  std::vector<OutField> fields;
+  size_t item = 0;
+  for (uint32_t row = 0; row < chunk.size(); ++row) {
+    const size_t first = item;
+    while (item < batch.items.size() && batch.items[item].row == row) ++item;
+    if (duplicates_.contains(chunk[row])) continue;
+    const std::string key = reader_.index().key(chunk[row]);
+    if ((options_.limit && taken_ >= *options_.limit) || !filter_.wants(chunk[row], key)) {
+      ++plan.filtered;
+      continue;
+    }
+    ++taken_;
+    conversion_.fields_of(reader_.index(), std::span(batch.items).subspan(first, item - first),
+                          fields);
+    datasets[split_of(key, options_)]->add(chunk[row], write_.size_of_sample(key, fields));
+  }
+}
+
+}  // namespace
+
+Json options_of(const std::string& source_name, const PackOptions& options) {
+  Json json{{"source", name_to_json(source_name)},
+            {"to", options.to},
+            {"shard_size", options.shard_size}};
+  json["shuffle"] = options.shuffle ? Json(*options.shuffle) : Json();
+  json["limit"] = options.limit ? Json(*options.limit) : Json();
+  json["split"] = Json::object();
+  for (const auto& [name, share] : options.split) json["split"][name] = share;
+  const auto names = [](const std::vector<std::string>& patterns) {
+    Json list = Json::array();
+    for (const std::string& pattern : patterns) list.push_back(name_to_json(pattern));
+    return list;
+  };
+  json["include"] = names(options.include);
+  json["exclude"] = names(options.exclude);
+  json["list"] = name_to_json(fs::path(options.list).filename().string());
+  return json;
+}
+
+Plan make_plan(const Source& source, const Detected& detected, const WriteFormat& write,
+               const std::string& source_name, const std::string& directory,
+               const PackOptions& options) {
+  IndexOptions scan;
+  scan.jobs = options.jobs;
+  scan.progress = options.progress;
+  scan.verify_stated = true;
+  const IndexResult scanned = build_index_in(source, detected, directory + "/source", scan);
+
+  Plan plan;
+  plan.options = options_of(source_name, options);
+  plan.source_format = scanned.format;
+  plan.hidden = scanned.hidden;
+  plan.left_out = scanned.faults;
+
+  const auto index = std::make_shared<Index>(directory + "/source");
+  ReaderOptions reading;
+  reading.fetch_inline = true;
+  const Reader reader(index, reading);
+  std::vector<std::unique_ptr<DatasetPlanner>> planners;
+  const size_t count = std::max<size_t>(1, options.split.size());
+  for (size_t i = 0; i < count; ++i) {
+    planners.push_back(
+        std::make_unique<DatasetPlanner>(order_path(directory, i), options.shard_size));
+  }
+  Planner(reader, write, options).run(planners, plan);
+
+  for (size_t i = 0; i < count; ++i) {
+    planners[i]->finish();
+    PlannedDataset dataset;
+    std::string name = source_name;
+    if (!options.split.empty()) name = dataset.directory = options.split[i].first;
+    dataset.shards = std::move(planners[i]->shards);
+    for (size_t k = 0; k < dataset.shards.size(); ++k) {
+      dataset.shards[k].name = write.shard_name(name, k, dataset.shards.size());
+    }
+    plan.datasets.push_back(std::move(dataset));
+  }
+  write_file(plan_path(directory), as_bytes(to_json(plan).dump(1) + "\n"));
+  return plan;
+}
+
+std::optional<Plan> Plan::read(const std::string& directory) {
+  if (!fs::exists(plan_path(directory))) return std::nullopt;
+  try {
+    const Json json = Json::parse(read_file(plan_path(directory), kMaxPlanSize));
+    Plan plan;
+    plan.options = json.at("options");
+    plan.source_format = json.at("source_format").get<std::string>();
+    plan.filtered = json.at("filtered").get<uint64_t>();
+    plan.hidden = json.at("hidden").get<uint64_t>();
+    for (const Json& fault : json.at("left_out")) plan.left_out.push_back(fault_from_json(fault));
+    for (const Json& dataset : json.at("datasets")) {
+      PlannedDataset& planned = plan.datasets.emplace_back();
+      planned.directory = dataset.at("directory").get<std::string>();
+      for (const Json& shard : dataset.at("shards")) {
+        planned.shards.push_back(
+            {name_from_json(shard.at("name").get<std::string>()), shard.at("first").get<uint64_t>(),
+             shard.at("last").get<uint64_t>(), shard.at("bytes").get<uint64_t>(),
+             shard.at("order_crc").get<uint32_t>()});
+      }
+    }
+    return plan;
+  } catch (const Json::exception& error) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{}: the plan of an unfinished pack is damaged ({}): run again with "
+                            "--overwrite to begin anew",
+                            printable(plan_path(directory)), error.what()));
+  }
+}
+
+std::vector<uint64_t> Plan::order(const std::string& directory, size_t dataset,
+                                  const PlannedShard& shard) {
+  const std::string path = order_path(directory, dataset);
+  std::vector<uint64_t> samples(shard.last - shard.first);
+  const MutableBytes bytes = std::as_writable_bytes(std::span(samples));
+  const auto file = real_file_system().open(path);
+  if (file->read_at(shard.first * sizeof(uint64_t), bytes) != bytes.size() ||
+      crc32c(bytes) != shard.order_crc) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{}: the plan of an unfinished pack is damaged: run again with "
+                            "--overwrite to begin anew",
+                            printable(path)));
+  }
+  return samples;
+}
+
+}  // namespace stoker

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "dataset/index.h"
+#include "dataset/scan.h"
+#include "format/format.h"
+#include "pack/pack.h"
+
+namespace stoker {
+
+// Which sample goes to which shard is settled before the first shard is written, and kept in a
+// file: so any number of processes, at any time, agree on it. The plan is a directory:
+//
+//   source/     index of the source as it was when it was planned
+//   order-K     sample numbers of dataset K in the order they are written, u64 each
+//   plan.json   options, and the shards as ranges of order-K; written last
+
+struct PlannedShard {
+  std::string name;
+  uint64_t first = 0, last = 0;  // of the order
+  uint64_t bytes = 0;            // at most
+  uint32_t order_crc = 0;
+};
+
+/// One dataset to be written: the whole, or one split.
+struct PlannedDataset {
+  std::string directory;  // relative to the destination; empty: the destination itself
+  std::vector<PlannedShard> shards;
+};
+
+struct Plan {
+  Json options;  // what decides the result; see options_of()
+  std::string source_format;
+  std::vector<PlannedDataset> datasets;
+  uint64_t filtered = 0;
+  uint64_t hidden = 0;
+  std::vector<Fault> left_out;  // what the scan could not take in, and duplicate keys
+
+  /// Reads what write_plan() left; nothing where there is no complete plan.
+  static std::optional<Plan> read(const std::string& directory);
+  /// The samples of one shard.
+  static std::vector<uint64_t> order(const std::string& directory, size_t dataset,
+                                     const PlannedShard& shard);
+};
+
+/// The options that decide the result, as they stand in plan and manifest. `jobs` is not among
+/// them.
+Json options_of(const std::string& source_name, const PackOptions& options);
+
+/// Scans the source and settles the plan in `directory`.
+Plan make_plan(const Source& source, const Detected& detected, const WriteFormat& write,
+               const std::string& source_name, const std::string& directory,
+               const PackOptions& options);
+
+}  // namespace stoker

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "dataset/manifest.h"
+#include "dataset/reader.h"
+#include "format/format.h"
+
+namespace stoker {
+
+/// One shard to be written.
+struct ShardJob {
+  const Reader* reader = nullptr;  // of the source, with fetch_inline and checksum
+  const WriteFormat* write = nullptr;
+  std::string directory;  // of the dataset that is written
+  std::string name;       // of the shard
+  std::vector<uint64_t> samples;
+  Progress* progress = nullptr;
+};
+
+/// Where the segment of a shard lies: its journal entry.
+std::string segment_path(const std::string& directory, const std::string& shard_name);
+
+/// The entry of a shard that an earlier run has finished; nothing where it has not.
+std::optional<SegmentEntry> finished_shard(const std::string& directory, const std::string& name);
+
+/// Writes the shard, then its segment of full depth. Samples that cannot be read are left out and
+/// stand as faults in the segment.
+SegmentEntry write_shard(const ShardJob& job);
+
+}  // namespace stoker
