@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "index/build_index.h"
+
+namespace stoker::python {
+
+void bind_dataset(nanobind::module_& module);
+void bind_pack(nanobind::module_& module);
+void bind_index(nanobind::module_& module);
+void bind_check(nanobind::module_& module);
+
+// Results go to Python as dicts, which the package makes its result classes of: the members of
+// both have the names that --json prints.
+nanobind::dict to_dict(const IndexResult& result);
+
+}  // namespace stoker::python

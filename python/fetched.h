@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "dataset/reader.h"
+
+namespace stoker::python {
+
+/// Samples on their way to Python. Bytes and arrays are read straight into the memory that Python
+/// gets to see: it is taken while the GIL is held, filled without it, and handed out only when the
+/// field has arrived whole.
+class Fetched {
+ public:
+  /// REQUIRES: the GIL, also for the destructor. `names` has the name of each field of the schema;
+  /// both it and `reader` outlive this.
+  Fetched(const Reader& reader, const std::vector<nanobind::object>& names, Batch batch);
+
+  /// Needs no GIL.
+  void fetch();
+
+  size_t rows() const { return batch_.samples.size(); }
+  /// The fields of one sample by name. Throws what went wrong with it. REQUIRES: the GIL, and that
+  /// the row is taken once.
+  nanobind::dict take(size_t row);
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  using Buffer = std::unique_ptr<std::byte[], Free>;
+
+  static Buffer allocate(size_t size);
+  nanobind::object take_value(size_t item);
+  nanobind::object array(Array&& array, Buffer buffer);
+
+  const Reader& reader_;
+  const std::vector<nanobind::object>& names_;
+  Batch batch_;
+  std::vector<size_t> row_begins_;       // into batch_.items; one more than there are rows
+  std::vector<nanobind::object> bytes_;  // per item of type bytes: what it is read into
+  std::vector<Buffer> buffers_;          // per item of type array: likewise
+  std::unique_ptr<std::byte[]> scratch_;
+  std::vector<ReadFailure> failures_;
+};
+
+}  // namespace stoker::python

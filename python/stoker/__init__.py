@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random access to datasets that lie in a few big files, with every byte verified.
+
+    ds = stoker.open("train")       # a folder, tar or tfrecord dataset
+    ds[0], ds["cats/7"], len(ds)    # a sample is a dict of its fields
+    stoker.pack("photos", "train")  # the commands, with the same words as options
+    stoker.check("train").good
+"""
+
+from stoker._commands import check, index, pack
+from stoker._core import version as __version__
+from stoker._dataset import Dataset, Keys, Shards, open
+from stoker._errors import CorruptError, FaultWarning, IndexBuiltWarning, LeftOutError, UnsupportedError
+from stoker._results import CheckResult, Comparison, Fault, Field, FieldSizes, IndexResult, PackResult, Shard
+
+__all__ = [
+    "CheckResult",
+    "Comparison",
+    "CorruptError",
+    "Dataset",
+    "Fault",
+    "FaultWarning",
+    "Field",
+    "FieldSizes",
+    "IndexBuiltWarning",
+    "IndexResult",
+    "Keys",
+    "LeftOutError",
+    "PackResult",
+    "Shard",
+    "Shards",
+    "UnsupportedError",
+    "__version__",
+    "check",
+    "index",
+    "open",
+    "pack",
+]

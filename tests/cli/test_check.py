@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`stoker check`: what a dataset is, whether every byte is right, whether two hold the same."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+from samples import image_folder, jpeg, multi_file_samples, noise, npy, shards_of, tree, write_files
+from tar_bytes import BLOCK, END, member, simple_tar
+from tfrecord_bytes import example, record
+
+
+def described(result) -> dict[str, dict]:
+    return {field["name"]: field for field in result["fields"]}
+
+
+# --- What it is -------------------------------------------------------------------------------------
+
+
+def test_describes_a_folder(stoker_cli, tmp_path):
+    files = image_folder(tmp_path / "d", per_class=4)
+    write_files(tmp_path / "d", {"eel/extra.jpg": b"12345"})
+    result = stoker_cli("check", tmp_path / "d", "--json").json
+    assert result["stoker"]["schema"] == 1 and result["stoker"]["command"] == "check"
+    assert result["format"] == "folder"
+    assert result["samples"] == 13
+    assert result["bytes"] == sum(map(len, files.values())) + 5
+    assert result["faults"] == []
+    fields = described(result)
+    assert fields.keys() == {"image", "label"}
+    assert fields["image"]["type"] == "bytes" and fields["image"]["present"] == 13
+    assert fields["label"]["type"] == "number" and fields["label"]["dtype"] == "int64"
+    assert [(each["name"], each["samples"]) for each in result["classes"]] == [("cat", 4), ("dog", 4), ("eel", 5)]
+
+
+def test_describes_fields_with_types_and_shapes(stoker_cli, tmp_path):
+    multi_file_samples(tmp_path / "d", 9)
+    write_files(tmp_path / "d", {f"left/sample{i:04d}.fixed.npy": npy(np.zeros((2, 3), "int16")) for i in (1, 3)})
+    result = stoker_cli("check", tmp_path / "d", "--json").json
+    fields = described(result)
+    assert fields.keys() == {"image", "label", "json", "npy", "txt", "fixed"}
+    assert {name: field["type"] for name, field in fields.items()} == {
+        "image": "bytes", "label": "number", "json": "text", "npy": "array", "txt": "text", "fixed": "array",
+    }  # fmt: skip
+    assert (fields["npy"]["dtype"], fields["npy"]["shape"]) == ("float32", [-1])
+    assert (fields["fixed"]["dtype"], fields["fixed"]["shape"]) == ("int16", [2, 3])
+    assert fields["txt"]["present"] == 6 and fields["fixed"]["present"] == 2
+
+
+def test_describes_tfrecord(stoker_cli, tmp_path):
+    (tmp_path / "d").mkdir()
+    for number in range(2):
+        data = b"".join(
+            record(example({"x": [b"ab"], "n": [i], "f": [0.5, 1.5], "many": [b"a", b"bc"]})) for i in range(5)
+        )
+        (tmp_path / f"d/t-{number:05d}-of-00002").write_bytes(data)
+    result = stoker_cli("check", tmp_path / "d", "--json").json
+    assert result["format"] == "tfrecord" and result["samples"] == 10 and result["shards"] == 2
+    fields = described(result)
+    assert {name: field["type"] for name, field in fields.items()} == {
+        "x": "bytes", "n": "number", "f": "array", "many": "list",
+    }  # fmt: skip
+    assert (fields["f"]["dtype"], fields["f"]["shape"]) == ("float32", [2])
+    assert fields["n"]["dtype"] == "int64"
+
+
+def test_text_output(stoker_cli, tmp_path):
+    image_folder(tmp_path / "d", per_class=4)
+    finished = stoker_cli("check", tmp_path / "d")
+    for word in ("folder", "12", "image", "label", "cat", "dog", "eel", "bytes", "number"):
+        assert word in finished.stdout, word
+    assert "\x1b" not in finished.text
+
+
+def test_leaves_nothing_behind(stoker_cli, tmp_path, home):
+    image_folder(tmp_path / "d")
+    before = tree(tmp_path / "d")
+    stoker_cli("check", tmp_path / "d")
+    assert tree(tmp_path / "d") == before
+    assert [name for name, data in tree(home).items() if data != "directory"] == []
+
+
+def test_index_depth_is_said(stoker_cli, tmp_path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/x.tar").write_bytes(simple_tar({b"a.jpg": b"1"}))
+    assert stoker_cli("check", tmp_path / "d", "--json").json["index"] is None
+    stoker_cli("index", tmp_path / "d")
+    assert stoker_cli("check", tmp_path / "d", "--json").json["index"]["depth"] == "structure"
+    stoker_cli("index", tmp_path / "d", "--full")
+    assert stoker_cli("check", tmp_path / "d", "--json").json["index"]["depth"] == "full"
+
+
+# --- Faults ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def packed(stoker_cli, tmp_path):
+    """A packed dataset: several shards, full index. Returns its directory."""
+    image_folder(tmp_path / "source")
+    stoker_cli("pack", tmp_path / "source", tmp_path / "packed", "--shard-size", "20K")
+    return tmp_path / "packed"
+
+
+def flip(path, offset: int, bit: int = 0) -> None:
+    contents = bytearray(path.read_bytes())
+    contents[offset] ^= 1 << bit
+    times = path.stat()
+    path.write_bytes(contents)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_good_dataset(stoker_cli, packed):
+    result = stoker_cli("check", packed, "--json").json
+    assert result["faults"] == [] and result["samples"] == 36
+
+
+def test_flipped_bit_in_data_is_named(stoker_cli, packed):
+    shard = shards_of(packed)[1]
+    key = shard.read_bytes()[:100].rstrip(b"\0").decode()
+    assert key.endswith(".jpg")
+    flip(shard, BLOCK + 10, 3)
+    finished = stoker_cli("check", packed, status=1)
+    for word in (shard.name, key.removesuffix(".jpg"), "512", "image", "checksum"):
+        assert word in finished.text, word
+    result = stoker_cli("check", packed, "--json", status=1).json
+    (fault,) = [fault for fault in result["faults"] if fault["sample"]]
+    assert (fault["shard"], fault["offset"], fault["field"]) == (shard.name, 512, "image")
+    assert fault["sample"] == key.removesuffix(".jpg")
+
+
+def test_every_fault_is_named_not_the_first_only(stoker_cli, packed):
+    for shard in shards_of(packed):
+        flip(shard, BLOCK)
+    result = stoker_cli("check", packed, "--json", status=1).json
+    assert {fault["shard"] for fault in result["faults"]} == {shard.name for shard in shards_of(packed)}
+
+
+def test_flipped_bit_in_padding_is_noticed(stoker_cli, packed):
+    """Not part of any sample, but not the bytes that were packed either."""
+    shard = shards_of(packed)[0]
+    flip(shard, shard.stat().st_size - 1)
+    result = stoker_cli("check", packed, "--json", status=1).json
+    assert result["faults"][0]["shard"] == shard.name
+
+
+def test_quick_reads_no_payload(stoker_cli, packed):
+    shard = shards_of(packed)[0]
+    flip(shard, BLOCK)
+    stoker_cli("check", packed, "--quick")
+    with open(shard, "ab") as file:
+        file.write(b"\0" * 512)
+    finished = stoker_cli("check", packed, "--quick", status=1)
+    assert shard.name in finished.text
+
+
+def test_shard_of_other_size(stoker_cli, packed):
+    shard = shards_of(packed)[2]
+    contents = shard.read_bytes()
+    for changed in (contents[:-512], contents + bytes(512), b""):
+        shard.write_bytes(changed)
+        finished = stoker_cli("check", packed, status=1)
+        assert shard.name in finished.text
+        assert str(len(contents)) in finished.text or "size" in finished.text or "changed" in finished.text
+
+
+def test_shard_with_other_bytes_of_the_same_size(stoker_cli, packed):
+    first, second = shards_of(packed)[:2]
+    contents = first.read_bytes()
+    first.write_bytes(noise(1, len(contents)))
+    finished = stoker_cli("check", packed, status=1)
+    assert first.name in finished.text
+    assert second.name not in finished.text
+
+
+def test_vanished_shard(stoker_cli, packed):
+    shard = shards_of(packed)[1]
+    shard.unlink()
+    for options in ([], ["--quick"]):
+        finished = stoker_cli("check", packed, *options, status=1)
+        assert shard.name in finished.text
+
+
+def test_shard_nobody_indexed(stoker_cli, packed):
+    """A shard beside the indexed ones: its samples would be missed by everybody who reads."""
+    shutil.copy(shards_of(packed)[0], packed / "zzz-000000.tar")
+    finished = stoker_cli("check", packed, status=1)
+    assert "zzz-000000.tar" in finished.text
+
+
+def test_vanished_and_changed_files_of_a_folder(stoker_cli, tmp_path):
+    image_folder(tmp_path / "d")
+    stoker_cli("index", tmp_path / "d", "--full")
+    (tmp_path / "d/cat/cat_003.jpg").unlink()
+    (tmp_path / "d/dog/dog_004.jpg").write_bytes(b"shorter or longer")
+    flip(tmp_path / "d/eel/eel_006.jpg", 0)
+    finished = stoker_cli("check", tmp_path / "d", status=1)
+    for name in ("cat/cat_003", "dog/dog_004", "eel/eel_006"):
+        assert name in finished.text
+    result = stoker_cli("check", tmp_path / "d", "--json", status=1).json
+    assert len(result["faults"]) == 3
+
+
+def test_duplicate_keys(stoker_cli, tmp_path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a.tar").write_bytes(simple_tar({b"one.jpg": b"1", b"two.jpg": b"2"}))
+    (tmp_path / "d/b.tar").write_bytes(simple_tar({b"one.jpg": b"3"}))
+    finished = stoker_cli("check", tmp_path / "d", status=1)
+    assert "one" in finished.text and "b.tar" in finished.text
+    result = stoker_cli("check", tmp_path / "d", "--json", status=1).json
+    assert [(fault["shard"], fault["sample"]) for fault in result["faults"]] == [("b.tar", "one")]
+
+
+def test_duplicate_key_in_one_shard(stoker_cli, tmp_path):
+    (tmp_path / "d").mkdir()
+    contents = member(b"one.jpg", b"1") + member(b"two.jpg", b"2") + member(b"one.jpg", b"3") + END
+    (tmp_path / "d/a.tar").write_bytes(contents)
+    result = stoker_cli("check", tmp_path / "d", "--json", status=1).json
+    assert [fault["sample"] for fault in result["faults"]] == ["one"]
+
+
+def test_same_field_twice_in_a_sample(stoker_cli, tmp_path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a.tar").write_bytes(member(b"one.txt", b"1") + member(b"one.txt", b"2") + END)
+    result = stoker_cli("check", tmp_path / "d", "--json", status=1).json
+    assert [fault["sample"] for fault in result["faults"]] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("name", "contents"),
+    [("x.cls", b"seven"), ("x.cls", b""), ("x.cls", b"99999999999999999999"), ("x.npy", b"\x93NUMPY")],
+)
+def test_value_that_is_not_of_its_type(stoker_cli, tmp_path, name, contents):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a.tar").write_bytes(simple_tar({b"w.cls": b"1", name.encode(): contents, b"y.cls": b"2"}))
+    result = stoker_cli("check", tmp_path / "d", "--json", status=1).json
+    (fault,) = result["faults"]
+    assert (fault["shard"], fault["sample"]) == ("a.tar", "x")
+    assert fault["offset"] == 2 * BLOCK + BLOCK
+
+
+def test_missing_shard_of_a_numbered_set(stoker_cli, tmp_path):
+    """TensorFlow's names say how many there are: train-00000-of-00003."""
+    (tmp_path / "d").mkdir()
+    for number in (0, 2):
+        (tmp_path / f"d/train-{number:05d}-of-00003").write_bytes(record(example({"x": [b"1"], "n": [number]})))
+    finished = stoker_cli("check", tmp_path / "d", status=1)
+    assert "train-00001-of-00003" in finished.text
+
+
+def test_missing_dataset(stoker_cli, tmp_path):
+    finished = stoker_cli("check", tmp_path / "nowhere", status=None)
+    assert finished.returncode in (1, 2)
+    assert str(tmp_path / "nowhere") in finished.stderr
+
+
+# --- Comparing ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def three_forms(stoker_cli, tmp_path):
+    """One dataset as folder, tar and tfrecord."""
+    multi_file_samples(tmp_path / "folder", 20)
+    stoker_cli("pack", tmp_path / "folder", tmp_path / "tar", "--shard-size", "20K", "--shuffle", "5")
+    stoker_cli("pack", tmp_path / "folder", tmp_path / "tfrecord", "--to", "tfrecord")
+    return tmp_path
+
+
+def test_equal_across_formats(stoker_cli, three_forms):
+    for one, other in (("folder", "tar"), ("tar", "tfrecord"), ("tfrecord", "folder")):
+        finished = stoker_cli("check", three_forms / one, "--compare", three_forms / other, "--json")
+        comparison = finished.json["comparison"]
+        assert comparison["equal"] is True and comparison["compared"] == 20
+        assert (comparison["only_here"], comparison["only_there"], comparison["different"]) == (0, 0, 0)
+
+
+def change(path, how):
+    if how == "content":
+        (path / "left/sample0005.txt").write_bytes(b"another caption\n")
+    elif how == "label":
+        (path / "left/sample0005.cls").write_bytes(b"6")
+    elif how == "array dtype":
+        (path / "left/sample0005.npy").write_bytes(npy(np.arange(6, dtype="float64") / 3))
+    elif how == "array shape":
+        (path / "left/sample0005.npy").write_bytes(npy((np.arange(6, dtype="float32") / 3).reshape(2, 3)))
+    elif how == "field missing":
+        (path / "left/sample0005.json").unlink()
+    elif how == "field more":
+        (path / "left/sample0005.other").write_bytes(b"1")
+
+
+@pytest.mark.parametrize("how", ["content", "label", "array dtype", "array shape", "field missing", "field more"])
+@pytest.mark.parametrize("form", ["tar", "tfrecord"])
+def test_one_different_sample_is_named(stoker_cli, three_forms, how, form):
+    change(three_forms / "folder", how)
+    finished = stoker_cli("check", three_forms / "folder", "--compare", three_forms / form, status=1)
+    assert "left/sample0005" in finished.text
+    comparison = stoker_cli("check", three_forms / form, "--compare", three_forms / "folder", "--json", status=1).json[
+        "comparison"
+    ]
+    assert comparison["equal"] is False
+    assert (comparison["only_here"], comparison["only_there"], comparison["different"]) == (0, 0, 1)
+    assert any("left/sample0005" in each for each in comparison["examples"])
+    assert stoker_cli("check", three_forms / form, "--compare", three_forms / "folder", "--ignore-keys", status=1)
+
+
+def test_more_and_fewer_samples(stoker_cli, three_forms):
+    for path in (three_forms / "folder/right").glob("sample0004.*"):
+        path.unlink()
+    write_files(three_forms / "folder", {"right/another.txt": b"1", "right/yet.txt": b"2"})
+    comparison = stoker_cli("check", three_forms / "folder", "--compare", three_forms / "tar", "--json", status=1).json[
+        "comparison"
+    ]
+    assert (comparison["only_here"], comparison["only_there"], comparison["different"]) == (2, 1, 0)
+    finished = stoker_cli("check", three_forms / "folder", "--compare", three_forms / "tar", status=1)
+    for key in ("right/sample0004", "right/another", "right/yet"):
+        assert key in finished.text
+
+
+def test_same_text_written_differently_is_equal(stoker_cli, tmp_path):
+    """Values are compared, not their spelling."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a/x.tar").write_bytes(simple_tar({b"k.cls": b"7", b"k.jpg": b"x"}))
+    (tmp_path / "b/x.tar").write_bytes(simple_tar({b"k.cls": b" 007\n", b"k.jpg": b"x"}))
+    stoker_cli("check", tmp_path / "a", "--compare", tmp_path / "b")
+
+
+def test_ignore_keys(stoker_cli, tmp_path):
+    for name, keys in (("a", "xyz"), ("b", "pqr"), ("c", "pqr")):
+        (tmp_path / name).mkdir()
+        data = [b"1", b"2", b"2"] if name != "c" else [b"1", b"1", b"2"]
+        (tmp_path / name / "d.tar").write_bytes(
+            simple_tar({f"{key}.jpg".encode(): each for key, each in zip(keys, data, strict=True)})
+        )
+    stoker_cli("check", tmp_path / "a", "--compare", tmp_path / "b", status=1)
+    stoker_cli("check", tmp_path / "a", "--compare", tmp_path / "b", "--ignore-keys")
+    # As multisets: one 1 and two 2 are not two 1 and one 2.
+    stoker_cli("check", tmp_path / "a", "--compare", tmp_path / "c", "--ignore-keys", status=1)
+
+
+def test_a_dataset_equals_itself_shuffled_and_resharded(stoker_cli, three_forms):
+    stoker_cli("pack", three_forms / "tar", three_forms / "again", "--shuffle", "99", "--shard-size", "7K")
+    stoker_cli("check", three_forms / "again", "--compare", three_forms / "tar")
+
+
+def test_compare_really_reads_the_bytes(stoker_cli, packed):
+    """A stale index must not make two datasets look equal."""
+    copy = packed.parent / "copy"
+    shutil.copytree(packed, copy)
+    stoker_cli("check", packed, "--compare", copy)
+    flip(shards_of(copy)[0], BLOCK + 1)
+    finished = stoker_cli("check", packed, "--compare", copy, status=1)
+    assert shards_of(copy)[0].name in finished.text or "cat/cat_000" in finished.text
+
+
+def test_images_are_compared_byte_by_byte(stoker_cli, tmp_path):
+    write_files(tmp_path / "a", {"x.jpg": jpeg(1)})
+    write_files(tmp_path / "b", {"x.jpeg": jpeg(1)})
+    write_files(tmp_path / "c", {"x.jpg": jpeg(1) + b"\0"})
+    stoker_cli("check", tmp_path / "a", "--compare", tmp_path / "b")
+    stoker_cli("check", tmp_path / "a", "--compare", tmp_path / "c", status=1)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the program says about itself, and that the pages in docs/commands say the same."""
+
+import re
+
+import pytest
+from conftest import ROOT
+
+COMMANDS = ("pack", "index", "check")
+
+
+def options_of(text: str) -> set[str]:
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+
+
+def test_version(stoker_cli):
+    version = re.search(r"project\(stoker VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    assert stoker_cli("--version").stdout == f"stoker {version}\n"
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
+def test_help(stoker_cli, words):
+    finished = stoker_cli(*words)
+    assert finished.stderr == ""
+    for name in COMMANDS:
+        assert f"stoker {name}" in finished.stdout
+
+
+def test_without_arguments(stoker_cli):
+    finished = stoker_cli(status=2)
+    assert finished.stdout == "" and "usage: stoker" in finished.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command(stoker_cli, name):
+    page = stoker_cli(name, "--help").stdout
+    assert page.startswith(f"usage: stoker {name} ")
+    assert "examples:\n" in page and f"  stoker {name} " in page.split("examples:\n")[1]
+    assert {"--help", "--json", "--jobs"} <= options_of(page)
+    assert max(map(len, page.splitlines())) <= 100
+    for words in (["help", name], [name, "-h"], [name, "x", "--help", "--nonsense"]):
+        assert stoker_cli(*words).stdout == page
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_page_names_every_option(stoker_cli, name):
+    page = (ROOT / f"docs/commands/{name}.md").read_text()
+    options = options_of(stoker_cli(name, "--help").stdout.split("options:\n")[1].split("examples:\n")[0])
+    named = {option for line in page.splitlines() if line.startswith("| `-") for option in options_of(line.split("|")[1])}
+    assert named == options
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_page_describes_every_json_member(stoker_cli, tmp_path, name):
+    (tmp_path / "d/cat").mkdir(parents=True)
+    (tmp_path / "d/cat/a.jpg").write_bytes(b"abc")
+    words = {"pack": ["d", "packed"], "index": ["d"], "check": ["d", "--compare", "d"]}[name]
+    stoker_cli("index", "d", cwd=tmp_path)
+    document = stoker_cli(name, *words, "--json", cwd=tmp_path).json
+    table = (ROOT / f"docs/commands/{name}.md").read_text().split("## JSON")[1]
+    described = re.findall(r"^\| `([a-z_.\[\]]+)`", table, re.MULTILINE)
+
+    def members(value, path=""):
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                yield path + key
+                yield from members(inner, f"{path}{key}.")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            yield from members(value[0], path.removesuffix(".") + "[].")
+
+    found = set(members(document))
+    assert {name for name in found if not name.startswith("stoker")} <= set(described)
+    # Members of lists that are empty here are described as well, and nothing else.
+    assert {name for name in described if "[]." not in name} <= found
