@@ -59,6 +59,7 @@ struct Subject {
     scanning.depth = depth;
     scanning.jobs = options.jobs;
     scanning.progress = options.progress;
+    scanning.earlier = paths.existing_index().value_or("");
     IndexResult result = build_index_in(source, detected, scratch->path, scanning);
     index = std::make_shared<Index>(scratch->path);
     return result;

@@ -63,9 +63,9 @@ void merge_segments(const std::string& directory, Manifest& manifest, std::vecto
 
 /// What an earlier manifest knew and a scan cannot find: class names, which `pack` writes there,
 /// and that it was `pack`, where nothing has changed since.
-void keep_earlier(const std::string& directory, bool all_reused, Manifest& manifest) {
+void keep_earlier(const std::string& earlier_index, bool all_reused, Manifest& manifest) {
   try {
-    const Manifest earlier = Manifest::read((fs::path(directory) / kManifestName).string());
+    const Manifest earlier = Manifest::read((fs::path(earlier_index) / kManifestName).string());
     if (manifest.schema.classes.empty() && manifest.schema.find(kLabelField)) {
       manifest.schema.classes = earlier.schema.classes;
     }
@@ -173,7 +173,8 @@ IndexResult build_index_in(const Source& source, const Detected& detected,
   }
   manifest.schema.classes = detected.layout.classes;
   merge_segments(directory, manifest, result.faults);
-  keep_earlier(directory, result.segments_reused == manifest.segments.size(), manifest);
+  keep_earlier(options.earlier.empty() ? directory : options.earlier,
+               result.segments_reused == manifest.segments.size(), manifest);
   manifest.faults = result.faults.size();
   manifest.write((fs::path(directory) / kManifestName).string(), add_mode);
   remove_stale(directory, manifest);

@@ -23,6 +23,8 @@ struct IndexOptions {
   /// read can be trusted, at the price of reading it.
   bool verify_stated = false;
   std::string list;                          // see Source::list
+  /// Directory of an earlier index of the same data: class names are taken over from there.
+  std::string earlier;
   Progress* progress = nullptr;
   FileSystem* file_system = nullptr;
 };

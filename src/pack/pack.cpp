@@ -354,7 +354,8 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
                               printable(source_path)));
     }
     make_directories(destination.plan);
-    plan = make_plan(source, detected, *format->write, name, destination.plan, options);
+    plan = make_plan(source, detected, *format->write, name, paths.existing_index().value_or(""),
+                     destination.plan, options);
   }
   PackResult result;
   result.format = format->name;

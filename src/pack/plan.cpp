@@ -245,9 +245,10 @@ Json options_of(const std::string& source_name, const PackOptions& options) {
 }
 
 Plan make_plan(const Source& source, const Detected& detected, const WriteFormat& write,
-               const std::string& source_name, const std::string& directory,
-               const PackOptions& options) {
+               const std::string& source_name, const std::string& source_index,
+               const std::string& directory, const PackOptions& options) {
   IndexOptions scan;
+  scan.earlier = source_index;
   scan.jobs = options.jobs;
   scan.progress = options.progress;
   scan.verify_stated = true;

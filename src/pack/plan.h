@@ -52,9 +52,10 @@ struct Plan {
 /// them.
 Json options_of(const std::string& source_name, const PackOptions& options);
 
-/// Scans the source and settles the plan in `directory`.
+/// Scans the source and settles the plan in `directory`. `source_index` is where the source has an
+/// index of its own, or empty.
 Plan make_plan(const Source& source, const Detected& detected, const WriteFormat& write,
-               const std::string& source_name, const std::string& directory,
-               const PackOptions& options);
+               const std::string& source_name, const std::string& source_index,
+               const std::string& directory, const PackOptions& options);
 
 }  // namespace stoker
