@@ -11,44 +11,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from stoker_program import Finished, clean_environment, program
 
-ROOT = Path(__file__).resolve().parent.parent
 NOBODY = 65534
-
-
-class Finished:
-    """A command that has ended."""
-
-    def __init__(self, process: subprocess.CompletedProcess):
-        self.returncode = process.returncode
-        self.stdout = process.stdout.decode("utf-8", "surrogateescape")
-        self.stderr = process.stderr.decode("utf-8", "surrogateescape")
-        self.arguments = process.args
-
-    @property
-    def json(self):
-        return json.loads(self.stdout)
-
-    @property
-    def text(self) -> str:
-        return self.stdout + self.stderr
-
-    def __repr__(self) -> str:
-        shown = " ".join(str(argument) for argument in self.arguments)
-        return f"$ {shown}\nexit status {self.returncode}\n--- stdout\n{self.stdout}\n--- stderr\n{self.stderr}"
-
-
-def program() -> Path:
-    path = Path(os.environ.get("STOKER_PROGRAM", ROOT / "build/release/stoker"))
-    if not path.is_file():
-        pytest.fail(f"{path} does not exist: build it (cmake --preset release && cmake --build build/release)")
-    return path
-
-
-def clean_environment(home: Path) -> dict[str, str]:
-    """Nothing of the user's that could change what the program says, and a cache of its own."""
-    kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
-    return {**kept, "HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"), "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
 
 
 @pytest.fixture
@@ -88,10 +53,7 @@ def stoker_cli(stoker_environment):
                 **options,
             )
         )
-        assert finished.returncode >= 0, f"killed by signal {-finished.returncode}\n{finished!r}"
-        if status is not None:
-            assert finished.returncode == status, f"expected exit status {status}\n{finished!r}"
-        return finished
+        return finished.require(status)
 
     return run
 
@@ -231,10 +193,7 @@ class OtherUser:
                 **options,
             )
         )
-        assert finished.returncode >= 0, f"killed by signal {-finished.returncode}\n{finished!r}"
-        if status is not None:
-            assert finished.returncode == status, f"expected exit status {status}\n{finished!r}"
-        return finished
+        return finished.require(status)
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <exception>
 #include <new>
 #include <string>
@@ -42,7 +42,8 @@ void prepare_process() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);  // print() sees the EPIPE
+  action.sa_handler = SIG_IGN;  // print() sees the EPIPE
+  sigaction(SIGPIPE, &action, nullptr);
 }
 
 const Command* find_command(std::string_view name) {

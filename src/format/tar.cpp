@@ -109,8 +109,7 @@ class TarScan {
     const TarHeader& header = as_tar_header(block);
     const TarSum sum = sum_of(header);
     if (sum.zero) {
-      if (extension_.present)
-        fault(extension_.offset, "extended header without a member behind it");
+      if (extension_.present) fault(extension_.offset, "extended header without a member");
       check_tail();
       return false;
     }
@@ -171,9 +170,8 @@ class TarScan {
     if (extension_.has_path) return extension_.path;
     const std::string_view name = tar_text(header.name);
     // "ustar" and NUL is POSIX's; GNU's has spaces, and other things in the place of the prefix.
-    if (header.prefix[0] == '\0' ||
-        std::string_view(header.magic, 6) != std::string_view("ustar", 6))
-      return name;
+    const bool posix = std::string_view(header.magic, 6) == std::string_view("ustar", 6);
+    if (header.prefix[0] == '\0' || !posix) return name;
     path_.assign(tar_text(header.prefix)).append("/").append(name);
     return path_;
   }

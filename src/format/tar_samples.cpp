@@ -17,13 +17,14 @@ void TarSamples::begin(std::string_view key, uint64_t header) {
   header_ = header;
   suspect_ = damage_ahead_;
   spoiled_ = damage_ahead_ && damaged_key_ == key;
-  torn_ = spoiled_;
+  torn_ = false;
   damage_ahead_ = false;
 }
 
 void TarSamples::join(std::string_view key, uint64_t header) {
   if (!open_ || key_ != key) return begin(key, header);
-  if (damage_ahead_) spoiled_ = torn_ = true;
+  if (damage_ahead_) torn_ = damaged_key_ != key;
+  spoiled_ = spoiled_ || damage_ahead_;
   damage_ahead_ = false;
 }
 
@@ -62,7 +63,7 @@ void TarSamples::damage(std::string_view key) {
   damage_ahead_ = true;
   damaged_key_ = key;
   suspect_ = true;
-  if (open_ && key_ == key) spoiled_ = torn_ = true;
+  if (open_ && key_ == key) spoiled_ = true;
 }
 
 void TarSamples::flush() {
@@ -70,7 +71,7 @@ void TarSamples::flush() {
   open_ = false;
   const bool like_before = suffixes_ == named_suffixes_ || named_suffixes_.empty();
   if (torn_) {
-    fault(header_, {}, "left out: part of it is damaged");
+    fault(header_, {}, "left out: there is damage in the middle of it");
   } else if (!spoiled_ && suspect_ && !like_before) {
     fault(header_, {}, "left out: it lies beside damage and has other fields than the one before");
   } else if (!spoiled_) {

@@ -21,14 +21,14 @@ class TarSamples {
   TarSamples(ScanSink& sink, const std::string& shard, uint32_t number)
       : sink_(sink), shard_(shard), number_(number) {}
 
-  /// `header` is where the member begins, `extent` where its bytes lie.
+  /// `header` is where the member begins, `offset` where its bytes do.
   void add(const MemberName& name, uint64_t header, uint64_t offset, uint64_t length);
   /// A member of this key cannot be taken; the caller has reported it. Nor can the sample.
   void spoil(std::string_view key);
   /// The member added last is not whole: reports that.
   void spoil_last(uint64_t header, std::string cause);
-  /// Members may be lost here, `key` probably being theirs. Then samples beside are only believed
-  /// if nothing shows that they lack something.
+  /// Members may be lost here. The caller has reported that with `key`, which is probably theirs.
+  /// Samples beside it are only believed if nothing shows that they lack something.
   void damage(std::string_view key);
   /// Ends the current sample.
   void flush();
@@ -60,7 +60,7 @@ class TarSamples {
   uint64_t header_ = 0;
   bool spoiled_ = false;
   bool suspect_ = false;  // beside damage
-  bool torn_ = false;     // around damage
+  bool torn_ = false;     // around damage, which nobody knew to be its
 
   bool damage_ahead_ = false;  // between the member added last and the next one
   std::string damaged_key_;

@@ -316,12 +316,27 @@ TEST(TarScan, GoesOnBehindADamagedHeader) {
   }
   std::string damaged = archive;
   damaged[2560 + 105] ^= 1;
-  const Recorder found = scan(damaged);
-  ASSERT_EQ(found.faults.size(), 2U) << found.faults_text();
-  EXPECT_EQ(found.faults[0].cause.find("header checksum is "), 0U);
-  EXPECT_NE(found.faults[0].cause.find("passed over 1536 bytes"), std::string::npos);
-  EXPECT_EQ(found.faults[0].sample, "b");
+  Recorder found = scan(damaged);
+  expect_fault(found, 2560, "b", "header checksum is ");
+  expect_fault(found, 2560, "b", "passed over 1536 bytes to the next header");
   EXPECT_EQ(found.samples.size(), 2U);
+  // A name that nobody can read is that of the sample around it, or of none that is known.
+  damaged = archive;
+  damaged[4096] = 'x';
+  found = scan(damaged);
+  ASSERT_EQ(found.faults.size(), 2U) << found.faults_text();
+  EXPECT_EQ(found.faults[0].sample, "x");
+  EXPECT_EQ(found.faults[1].sample, "b");
+  EXPECT_EQ(found.samples.size(), 2U);
+}
+
+TEST(TarScan, DamageInTheMiddleOfASample) {
+  std::string archive = member("a.jpg", "1") + member("a.txt", "2") + member("a.cls", "3") + kEnd;
+  archive[1024] = 'x';
+  const Recorder found = scan(archive);
+  EXPECT_EQ(found.samples, Texts());
+  ASSERT_EQ(found.faults.size(), 2U) << found.faults_text();
+  EXPECT_EQ(found.faults[1].sample, "a");
 }
 
 TEST(TarScan, DamagedExtendedHeaderCostsItsMember) {

@@ -88,15 +88,20 @@ void remove_stale(const std::string& directory, const Manifest& manifest) {
   }
 }
 
-void build_part(const Source& source, const Detected& detected, size_t number,
-                const std::string& directory, const IndexOptions& options, unsigned threads,
-                uint32_t add_mode, std::vector<SegmentEntry>& entries, bool& reused) {
+/// What came out of one part.
+struct BuiltPart {
+  std::vector<SegmentEntry> entries;
+  bool reused = false;
+  uint64_t hidden = 0;
+};
+
+BuiltPart build_part(const Source& source, const Detected& detected, size_t number,
+                     const std::string& directory, const IndexOptions& options, unsigned threads,
+                     uint32_t add_mode) {
   const Part& part = detected.layout.parts[number];
   const std::string name = segment_name(part, number);
   if (auto known = reusable_segments(source, part, directory, name, options.depth)) {
-    entries = std::move(*known);
-    reused = true;
-    return;
+    return {std::move(*known), true, 0};
   }
   SegmentBuilder builder(source, directory, name, options, threads, add_mode);
   try {
@@ -106,7 +111,7 @@ void build_part(const Source& source, const Detected& detected, size_t number,
     builder.fault({part.shard, 0, "", "", error.what()});
   }
   builder.finish();
-  entries = std::move(builder.entries);
+  return {std::move(builder.entries), false, builder.hidden_names};
 }
 
 /// Makes the directory of an index and sees that it can be written; false where it cannot.
@@ -148,15 +153,12 @@ IndexResult build_index_in(const Source& source, const Detected& detected,
                             options.depth == Depth::full ? bytes : 0);
   }
 
-  std::vector<std::vector<SegmentEntry>> entries(parts.size());
-  std::vector<uint8_t> reused(parts.size());
+  std::vector<BuiltPart> built(parts.size());
   // Threads that have no part of their own help within one.
   const auto inner = static_cast<unsigned>(jobs / std::max<size_t>(1, parts.size()));
   parallel_for(parts.size(), jobs, [&](size_t i) {
-    bool was_reused = false;
-    build_part(source, detected, i, directory, options, std::max(1U, inner), add_mode, entries[i],
-               was_reused);
-    reused[i] = was_reused ? 1 : 0;
+    built[i] =
+        build_part(source, detected, i, directory, options, std::max(1U, inner), add_mode);
   });
 
   IndexResult result;
@@ -167,9 +169,10 @@ IndexResult build_index_in(const Source& source, const Detected& detected,
   result.unlisted = detected.layout.unlisted;
   Manifest manifest;
   manifest.format = detected.format->name;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (reused[i] != 0) result.segments_reused += entries[i].size();
-    manifest.segments.insert(manifest.segments.end(), entries[i].begin(), entries[i].end());
+  for (const BuiltPart& part : built) {
+    if (part.reused) result.segments_reused += part.entries.size();
+    result.hidden += part.hidden;
+    manifest.segments.insert(manifest.segments.end(), part.entries.begin(), part.entries.end());
   }
   manifest.schema.classes = detected.layout.classes;
   merge_segments(directory, manifest, result.faults);

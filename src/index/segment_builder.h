@@ -25,10 +25,12 @@ class SegmentBuilder final : public ScanSink {
   void sample(std::string_view key, std::span<const FoundField> fields) override;
   void stated(const StatedChecksum& checksum) override;
   void fault(Fault fault) override { segment_.add_fault(std::move(fault)); }
+  void hidden() override { ++hidden_names; }
 
   /// Writes what is left; the entries are then complete.
   void finish();
   std::vector<SegmentEntry> entries;
+  uint64_t hidden_names = 0;
 
   static std::string file_name(const std::string& name, size_t number);
 

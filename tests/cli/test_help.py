@@ -2,9 +2,11 @@
 """What the program says about itself, and that the pages in docs/commands say the same."""
 
 import re
+from pathlib import Path
 
 import pytest
-from conftest import ROOT
+
+ROOT = Path(__file__).resolve().parents[2]
 
 COMMANDS = ("pack", "index", "check")
 
@@ -46,7 +48,9 @@ def test_help_of_a_command(stoker_cli, name):
 def test_page_names_every_option(stoker_cli, name):
     page = (ROOT / f"docs/commands/{name}.md").read_text()
     options = options_of(stoker_cli(name, "--help").stdout.split("options:\n")[1].split("examples:\n")[0])
-    named = {option for line in page.splitlines() if line.startswith("| `-") for option in options_of(line.split("|")[1])}
+    named = {
+        option for line in page.splitlines() if line.startswith("| `-") for option in options_of(line.split("|")[1])
+    }
     assert named == options
 
 

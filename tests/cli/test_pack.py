@@ -95,20 +95,20 @@ def test_shards_are_deterministic_ustar(stoker_cli, folder, tmp_path):
 
 
 def test_shard_size_is_respected(stoker_cli, tmp_path):
-    files = {f"s{i:03d}.bin": noise(i, 100 + 37 * i) for i in range(60)}
+    files = {f"s{i:03d}.bin": noise(i, 100 + 137 * i) for i in range(120)}
     write_files(tmp_path / "folder", files)
-    limit = 10_000
+    limit = 60_000
     stoker_cli("pack", tmp_path / "folder", tmp_path / "packed", "--shard-size", str(limit))
     shards = shards_of(tmp_path / "packed")
     first = None
     for shard in reversed(shards):
-        held = members(shard)
-        assert shard.stat().st_size <= limit or len(held) == 1
-        if first is not None:
-            room = limit - shard.stat().st_size
-            assert first > room, f"{shard.name} had room for the first sample of the next"
-        data = next(iter(held.values()))
+        size = shard.stat().st_size
+        assert size <= limit
+        # Filled up: the first sample of the next shard would not have fitted, with 4 KiB to spare for an end.
+        assert first is None or size + first + 4096 > limit, shard.name
+        data = next(iter(members(shard).values()))
         first = BLOCK + (len(data) + BLOCK - 1) // BLOCK * BLOCK
+    assert packed_files(tmp_path / "packed") == files
 
 
 def test_a_sample_larger_than_a_shard_gets_one_of_its_own(stoker_cli, tmp_path):
@@ -163,7 +163,8 @@ def test_round_trip_through_every_format(stoker_cli, multi, tmp_path):
     stoker_cli("pack", tmp_path / "tfrecord", tmp_path / "again", "--shard-size", "20K")
     for made in ("tar", "tfrecord", "again"):
         stoker_cli("check", source, "--compare", tmp_path / made)
-    assert packed_files(tmp_path / "again") == files
+    # tfrecord knows neither suffixes nor text: what the files are called may differ, their bytes may not.
+    assert sorted(packed_files(tmp_path / "again").values()) == sorted(files.values())
 
 
 def test_one_file_is_a_dataset(stoker_cli, tmp_path):
@@ -575,7 +576,7 @@ def test_same_key_twice(stoker_cli, tmp_path):
 
 def test_bad_sample_is_left_out_and_named(stoker_cli, tmp_path):
     good, bad = record(example({"x": [b"good"]})), bytearray(record(example({"x": [b"bad"]})))
-    bad[20] ^= 1
+    bad[-5] ^= 1  # the last byte of the data
     (tmp_path / "d").mkdir()
     (tmp_path / "d/x.tfrecord").write_bytes(good + bad + good)
     finished = stoker_cli("pack", tmp_path / "d", tmp_path / "packed", "--to", "tfrecord", status=1)

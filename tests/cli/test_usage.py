@@ -11,10 +11,12 @@ import struct
 import subprocess
 import termios
 import time
+from pathlib import Path
 
 import pytest
-from conftest import program
 from samples import image_folder
+
+PROGRAM = Path(os.environ.get("STOKER_PROGRAM", Path(__file__).resolve().parents[2] / "build/release/stoker"))
 
 # --- Wrong use ---------------------------------------------------------------------------------------
 
@@ -104,7 +106,7 @@ def start():
     started = []
 
     def run(environment, *words, **options) -> subprocess.Popen:
-        started.append(subprocess.Popen([program(), *words], env=environment, **options))
+        started.append(subprocess.Popen([PROGRAM, *words], env=environment, **options))
         return started[-1]
 
     yield run
@@ -142,7 +144,8 @@ def terminal_environment(stoker_environment):
 
 
 @pytest.mark.parametrize(
-    ("change", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)]
+    ("change", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
 )
 def test_colours(at_terminal, terminal_environment, tmp_path, change, coloured):
     image_folder(tmp_path / "d", per_class=2)
@@ -214,7 +217,9 @@ def test_no_progress_for_what_is_quick(at_terminal, terminal_environment, tmp_pa
 
 
 def test_no_progress_without_a_terminal(start, terminal_environment, much_to_read):
-    process = start(terminal_environment, "check", much_to_read, "--jobs", "1", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = start(
+        terminal_environment, "check", much_to_read, "--jobs", "1", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     hold_up(process)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0 and errors == b"" and b"\x1b" not in output

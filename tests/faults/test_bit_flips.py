@@ -24,8 +24,8 @@ def test_every_bit_of_a_tar_header(stoker_cli, tmp_path):
     result = stoker_cli("check", tmp_path / "d", "--json", status=1).json
     named = {fault["shard"]: fault for fault in result["faults"]}
     missed = [at for at in range(BLOCK) if f"{at:03d}.tar" not in named]
-    # The digits of the checksum itself: a space and a NUL at its end say nothing, so those may be read as the same.
-    assert [at for at in missed if not 154 <= at <= 155] == []
+    # In the checksum itself a leading zero may become a space, and what ends it says nothing: the same number.
+    assert set(missed) <= {148, 154, 155}
     assert all(fault["offset"] == 0 for fault in named.values())
     assert all("checksum" in fault["cause"] for at, fault in named.items() if not 148 <= int(at[:3]) <= 155)
 

@@ -9,8 +9,8 @@ import termios
 import time
 
 import pytest
-from conftest import program
 from samples import differences, image_folder, noise, tree, write_files
+from stoker_program import program
 from tar_bytes import simple_tar
 
 

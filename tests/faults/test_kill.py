@@ -8,8 +8,8 @@ import subprocess
 import time
 
 import pytest
-from conftest import program
 from samples import differences, image_folder, multi_file_samples, noise, tree, write_files
+from stoker_program import program
 from tar_bytes import simple_tar
 
 HOWS = ["before", "after", "half"]

@@ -5,8 +5,8 @@ import os
 import subprocess
 
 import pytest
-from conftest import program
 from samples import differences, image_folder, noise, tree, write_files
+from stoker_program import program
 
 MEGABYTE = 1_000_000
 

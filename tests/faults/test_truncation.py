@@ -106,7 +106,7 @@ def test_every_length_of_a_small_tar(stoker_cli, tmp_path):
 
 # --- tfrecord ------------------------------------------------------------------------------------------
 
-EXAMPLES = [example({"__key__": [b"k%d" % i], "x": [noise(i, 100)], "n": [i]}) for i in range(3)]
+EXAMPLES = [example({"__key__": [b"k%d" % i], "n": [i], "x": [noise(i, 100)]}) for i in range(3)]
 RECORDS = [record(data) for data in EXAMPLES]
 SIZE = len(RECORDS[0])
 
