@@ -34,7 +34,7 @@ with webdataset.ShardWriter(target + "/wds-%06d.tar", maxsize=1e9, maxcount=10**
 
 def make_source(path, files, size):
     """Class directories of incompressible files; made once per place."""
-    done = path / ".complete"
+    done = path.parent / (path.name + ".complete")
     if done.exists() and done.read_text() == f"{files} {size}":
         return
     shutil.rmtree(path, ignore_errors=True)

@@ -60,6 +60,7 @@ nb::dict result_of(const CheckResult& result) {
   for (const ClassCount& count : result.classes) classes[to_str(count.name)] = count.samples;
   dict["classes"] = classes;
   dict["hidden"] = result.hidden;
+  dict["left_out"] = result.left_out;
   dict["verified_bytes"] = result.verified_bytes;
   dict["checksums_compared"] = result.checksums_compared;
   dict["fault_count"] = result.fault_count;
@@ -88,7 +89,10 @@ nb::dict check(nb::handle path, bool quick, nb::handle compare, bool ignore_keys
 
 void bind_check(nb::module_& module) {
   module.def("check", &check, nb::arg("path"), nb::arg("quick"), nb::arg("compare").none(),
-             nb::arg("ignore_keys"), nb::arg("jobs"), nb::arg("list").none());
+             nb::arg("ignore_keys"), nb::arg("jobs"), nb::arg("list").none(),
+             nb::sig("def check(path: object, quick: bool, compare: object | None, "
+                     "ignore_keys: bool, jobs: int, list: object | None) -> "
+                     "dict[str, typing.Any]"));
 }
 
 }  // namespace stoker::python

@@ -150,7 +150,7 @@ void bind_dataset(nb::module_& module) {
           nb::arg("first"), nb::arg("step"), nb::arg("count"), nb::keep_alive<0, 1>())
       .def("column", &column, nb::arg("name"), nb::arg("first"), nb::arg("step"), nb::arg("count"),
            nb::sig("def column(self, name: str, first: int, step: int, count: int) -> "
-                   "tuple[typing.Any, typing.Any]"))
+                   "tuple[numpy.typing.NDArray[typing.Any], numpy.typing.NDArray[numpy.int64]]"))
       .def("find", &find, nb::arg("key"), nb::sig("def find(self, key: str | bytes) -> int | None"))
       .def("keys", &keys, nb::arg("samples"),
            nb::sig("def keys(self, samples: collections.abc.Sequence[int]) -> list[str]"))

@@ -58,7 +58,9 @@ nb::dict to_dict(const IndexResult& result) {
 
 void bind_index(nb::module_& module) {
   module.def("index", &index, nb::arg("path"), nb::arg("full"), nb::arg("where"), nb::arg("jobs"),
-             nb::arg("list").none());
+             nb::arg("list").none(),
+             nb::sig("def index(path: object, full: bool, where: str, jobs: int, "
+                     "list: object | None) -> dict[str, typing.Any]"));
 }
 
 }  // namespace stoker::python

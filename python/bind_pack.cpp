@@ -85,7 +85,13 @@ void bind_pack(nb::module_& module) {
              nb::arg("shard_size"), nb::arg("jobs"), nb::arg("shuffle").none(),
              nb::arg("split").none(), nb::arg("include"), nb::arg("exclude"),
              nb::arg("limit").none(), nb::arg("list").none(), nb::arg("overwrite"),
-             nb::arg("skip_bad"));
+             nb::arg("skip_bad"),
+             nb::sig("def pack(source: object, destination: object, to: str, shard_size: str, "
+                     "jobs: int, shuffle: int | None, split: str | None, "
+                     "include: collections.abc.Sequence[str | bytes], "
+                     "exclude: collections.abc.Sequence[str | bytes], limit: int | None, "
+                     "list: object | None, overwrite: bool, skip_bad: bool) -> "
+                     "dict[str, typing.Any]"));
 }
 
 }  // namespace stoker::python

@@ -8,6 +8,7 @@
 
 NB_MODULE(_core, module) {
   using namespace stoker;  // NOLINT(google-build-using-namespace): the scope of one function
+  nanobind::set_leak_warnings(false);  // they would be printed
   module.doc() = "What the stoker package is made of. Use that instead: this may change.";
   module.attr("version") = STOKER_VERSION;
   module.def("format_bytes", &format_bytes, nanobind::arg("bytes"));

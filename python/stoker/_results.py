@@ -194,6 +194,8 @@ class CheckResult:
     #: Samples by class, in the order of the labels.
     classes: dict[str, int]
     hidden: int
+    #: By pack(), when it wrote the dataset.
+    left_out: int
     #: Read and found right.
     verified_bytes: int
     #: Whether the index has checksums, and they were compared.

@@ -95,7 +95,7 @@ std::string verification(const CheckResult& result, const CheckOptions& options,
   }
   const std::string all = result.fault_count > 0 ? "" : "all ";
   text += fmt::format("{}{} {} in {}", all, format_bytes(result.verified_bytes),
-                      result.checksums_compared ? "verified" : "read",
+                      result.checksums_compared && result.fault_count == 0 ? "verified" : "read",
                       speed(result.verified_bytes, result.seconds, result.comparison.has_value()));
   if (result.fault_count > 0) return text + "\n";
   if (result.checksums_compared) {

@@ -138,7 +138,7 @@ constinit const Command kPackCommand = {
     .examples =
         "  stoker pack photos packed\n"
         "  stoker pack photos packed --to tfrecord --shard-size 256M --shuffle 1\n"
-        "  stoker pack photos packed --split 'train=0.9,val=0.1' --exclude '**/*.json'\n"
+        "  stoker pack photos packed --split 'train=0.9,val=0.1' --exclude '*_draft*'\n"
         "  stoker pack photos packed --list labels.csv --limit 1000\n",
     .resumable = true,
     .run = run_pack,

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <vector>
 
@@ -97,7 +98,14 @@ class InflatingFile final : public ReadableFile {
     }
     size_t done = 0;
     while (done < into.size()) {
-      const size_t got = produce(into.subspan(done));
+      size_t got = 0;
+      try {
+        got = produce(into.subspan(done));
+      } catch (const Error&) {
+        // What lies before the damage is good; who reads on meets the damage.
+        if (done == 0) throw;
+        damage_ = std::current_exception();
+      }
       if (got == 0) break;
       done += got;
     }
@@ -130,10 +138,12 @@ class InflatingFile final : public ReadableFile {
     input_begin_ = input_end_ = 0;
     file_offset_ = 0;
     at_end_ = true;  // of a frame: none has begun
+    damage_ = nullptr;
   }
 
   /// Decodes at least one byte into `into`; 0 at the end of the file.
   size_t produce(MutableBytes into) {
+    if (damage_) std::rethrow_exception(damage_);
     for (;;) {
       if (input_begin_ == input_end_ && !refill()) {
         if (at_end_) return 0;
@@ -183,6 +193,7 @@ class InflatingFile final : public ReadableFile {
   size_t input_begin_ = 0, input_end_ = 0;
   uint64_t file_offset_ = 0;
   bool at_end_ = true;
+  std::exception_ptr damage_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "os/output_file.h"
 
 namespace stoker {

@@ -194,7 +194,7 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
     Fault fault = this->fault(batch, batch.items[item], error.what());
     batch.items[item].failed = true;
     const std::lock_guard lock(mutex);
-    failures.push_back({item, error.kind(), std::move(fault)});
+    failures.push_back({item, error.kind(), std::move(fault), error.os_error()});
   };
   const auto fetch_one = [&](const uint32_t& item, bool fetched) {
     try {
@@ -343,7 +343,9 @@ Value Reader::decode(const Batch& batch, const Item& item) const {
   try {
     if (item.located.has_scalar &&
         (!options_.fetch_inline || item.located.extent.container == Container::absent)) {
-      return decode_scalar(field, item.located.scalar);
+      // Another segment may hold other numbers under this name: this one's say what it is.
+      const uint32_t local = index_->local_field(item.segment, item.field).value();
+      return decode_scalar(index_->segment(item.segment).fields()[local], item.located.scalar);
     }
     return decode_value(field, {item.data, item.length});
   } catch (const Error& error) {
@@ -352,7 +354,7 @@ Value Reader::decode(const Batch& batch, const Item& item) const {
 }
 
 void throw_failure(const ReadFailure& failure) {
-  throw Error(failure.kind, failure.fault.message());
+  throw Error(failure.kind, failure.fault.message(), failure.os_error);
 }
 
 Samples read_many(const Reader& reader, std::span<const uint64_t> samples,

@@ -53,6 +53,7 @@ struct ReadFailure {
   size_t item = 0;
   ErrorKind kind = ErrorKind::io;
   Fault fault;
+  int os_error = 0;  // the errno behind it, or 0
 };
 
 /// Reads samples in three steps: locate (the index alone), fetch (any order, merged, many threads),

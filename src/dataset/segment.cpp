@@ -17,6 +17,11 @@ namespace {
 // A million tables or pages is a segment of 64 GiB: nothing that we write.
 constexpr uint64_t kMaxCount = 1'000'000;
 
+bool belongs_to_field(uint16_t kind) {
+  return kind >= static_cast<uint16_t>(TableKind::extents) &&
+         kind <= static_cast<uint16_t>(TableKind::present);
+}
+
 }  // namespace
 
 Segment::Segment(const std::string& path) : path_(path) {
@@ -60,7 +65,9 @@ Segment::Segment(const std::string& path) : path_(path) {
                                       std::move(sums));
 
   uint32_t fields = 0;
-  for (const TableRecord& record : directory) fields = std::max(fields, record.field + 1U);
+  for (const TableRecord& record : directory) {
+    if (belongs_to_field(record.kind)) fields = std::max(fields, record.field + 1U);
+  }
   field_tables_ = std::vector<FieldTables>(fields);
   for (const TableRecord& record : directory) {
     if (record.offset > header.data_size || record.length > header.data_size - record.offset) {
@@ -69,12 +76,13 @@ Segment::Segment(const std::string& path) : path_(path) {
     const Table table{record.offset, record.length, true};
     const auto kind = static_cast<TableKind>(record.kind);
     if (record.kind < general_.size()) general_[record.kind] = table;
+    // Other kinds are for later versions of this program: passed over.
+    if (!belongs_to_field(record.kind)) continue;
     FieldTables& field = field_tables_[record.field];
     if (kind == TableKind::extents) field.extents = table;
     if (kind == TableKind::scalars) field.scalars = table;
     if (kind == TableKind::suffixes) field.suffixes = table;
     if (kind == TableKind::present) field.present = table;
-    // Other kinds are for later versions of this program: passed over.
   }
   shard_count_ = table(TableKind::shards).length / sizeof(ShardRecord);
   if (table(TableKind::key_ends).length / sizeof(uint64_t) != header_.samples ||

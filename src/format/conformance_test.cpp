@@ -234,9 +234,16 @@ TEST_P(Conformance, NoTruncationGoesUnnoticed) {
   }
 }
 
+/// In the middle of zeros one place is like another: every 16th will do.
+bool is_dull(std::string_view bytes, size_t at) {
+  const std::string_view around = bytes.substr(at < 8 ? 0 : at - 8, 16);
+  return at % 16 != 0 && around.find_first_not_of('\0') == around.npos;
+}
+
 TEST_P(Conformance, FlippedBitsAreSurvived) {
   const std::string whole = write(few()).bytes;
   for (size_t at = 0; at < whole.size(); ++at) {
+    if (is_dull(whole, at)) continue;
     for (const int flip : {1 << (at % 8), 0xFF}) {
       std::string damaged = whole;
       damaged[at] = static_cast<char>(damaged[at] ^ flip);
@@ -249,6 +256,7 @@ TEST_P(Conformance, FlippedBitsAreSurvived) {
 TEST_P(Conformance, AbsurdNumbersAreSurvived) {
   const std::string whole = write(few()).bytes;
   for (size_t at = 0; at + 8 <= whole.size(); ++at) {
+    if (is_dull(whole, at)) continue;
     for (const char filler : {'\xff', '\0', '7'}) {
       std::string damaged = whole;
       damaged.replace(at, 8, 8, filler);

@@ -41,7 +41,7 @@ class TarSamples {
 
   void begin(std::string_view key, uint64_t header);
   void join(std::string_view key, uint64_t header);
-  bool has(std::string_view suffix) const;
+  bool has(std::string_view wanted) const;
   std::string_view suffix(const Member& member) const {
     return std::string_view(suffixes_).substr(member.suffix, member.suffix_length);
   }

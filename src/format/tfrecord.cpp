@@ -290,6 +290,7 @@ class TfrecordScan {
     cause += found ? fmt::format("; passed over {} bytes to the next record", passed)
                    : fmt::format("; no record follows in the {} bytes up to the end", passed);
     fault(begin, std::move(cause));
+    ++records_;  // most likely one was lost: those behind it keep their numbers
     return found;
   }
 

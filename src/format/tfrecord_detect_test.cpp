@@ -103,7 +103,7 @@ TEST(TfrecordDetect, ADirectoryByNames) {
   EXPECT_TRUE(layout->faults.empty());
 }
 
-TEST(TfrecordDetect, ADirectoryByContent) {
+TEST(TfrecordDetect, ThreadedDirectoryByContent) {
   FakeFileSystem files;
   files.add_file("/d/README", "hello");
   for (int i = 0; i < 100; ++i) files.add_file(fmt::format("/d/part{:03}", i), kRecord);

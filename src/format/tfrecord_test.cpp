@@ -244,6 +244,7 @@ TEST(TfrecordScan, GoesOnBehindAWrongLength) {
     const CollectingSink found = scan(shard);
     ASSERT_EQ(found.samples.size(), 2u) << byte;
     EXPECT_EQ(found.samples[1].fields.at("label").field.integer, 3);
+    EXPECT_EQ(found.samples[1].key, "s-00000002");
     ASSERT_EQ(found.faults.size(), 1u);
     EXPECT_EQ(found.faults[0].offset, first.size());
     EXPECT_TRUE(found.faults[0].cause.starts_with("checksum of a record's length is "));

@@ -91,7 +91,7 @@ void remove_stale(const std::string& directory, const Manifest& manifest) {
 /// What came out of one part.
 struct BuiltPart {
   std::vector<SegmentEntry> entries;
-  bool reused = false;
+  uint64_t reused = 0;
   uint64_t hidden = 0;
 };
 
@@ -101,7 +101,8 @@ BuiltPart build_part(const Source& source, const Detected& detected, size_t numb
   const Part& part = detected.layout.parts[number];
   const std::string name = segment_name(part, number);
   if (auto known = reusable_segments(source, part, directory, name, options.depth)) {
-    return {std::move(*known), true, 0};
+    const uint64_t count = known->size();
+    return {std::move(*known), count, 0};
   }
   SegmentBuilder builder(source, directory, name, options, threads, add_mode);
   try {
@@ -111,7 +112,7 @@ BuiltPart build_part(const Source& source, const Detected& detected, size_t numb
     builder.fault({part.shard, 0, "", "", error.what()});
   }
   builder.finish();
-  return {std::move(builder.entries), false, builder.hidden_names};
+  return {std::move(builder.entries), builder.reused, builder.hidden_names};
 }
 
 /// Makes the directory of an index and sees that it can be written; false where it cannot.
@@ -170,7 +171,7 @@ IndexResult build_index_in(const Source& source, const Detected& detected,
   Manifest manifest;
   manifest.format = detected.format->name;
   for (const BuiltPart& part : built) {
-    if (part.reused) result.segments_reused += part.entries.size();
+    result.segments_reused += part.reused;
     result.hidden += part.hidden;
     manifest.segments.insert(manifest.segments.end(), part.entries.begin(), part.entries.end());
   }

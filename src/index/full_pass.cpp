@@ -72,11 +72,10 @@ void FullPass::take_value(uint64_t sample, uint32_t field, Bytes beginning,
   try {
     if (described.encoding == Encoding::npy) {
       const NpyHeader header = parse_npy_header(beginning);
-      uint64_t elements = size_of(header.dtype);
-      for (const int64_t dimension : header.shape) elements *= static_cast<uint64_t>(dimension);
-      if (header.size + elements != extent.length) {
-        throw Error(ErrorKind::corrupt, fmt::format("array of {} bytes in a file of {}",
-                                                    header.size + elements, extent.length));
+      if (header.data_size != extent.length - header.size) {
+        throw Error(ErrorKind::corrupt,
+                    fmt::format("array of {} bytes where {} are left for it", header.data_size,
+                                extent.length - header.size));
       }
       segment_.refine_array(field, header.dtype, header.shape);
       return;

@@ -73,14 +73,46 @@ void SegmentBuilder::stated(const StatedChecksum& checksum) {
   stated_.push_back(checksum);
 }
 
+bool SegmentBuilder::completed_before(const std::string& path) {
+  if (shard_ || !fs::exists(path)) return false;
+  try {
+    const Segment earlier(path);
+    earlier.verify_all();
+    if (earlier.depth() != Depth::full || earlier.samples() != segment_.samples() ||
+        earlier.fields().size() != segment_.fields().size()) {
+      return false;
+    }
+    for (uint32_t f = 0; f < segment_.fields().size(); ++f) {
+      if (earlier.fields()[f].name != segment_.fields()[f].name) return false;
+      if (!segment_.has_extents(f)) continue;
+      for (uint64_t i = 0; i < segment_.samples(); ++i) {
+        const Extent was = earlier.locate(i, f).extent;
+        const Extent& is = segment_.extent(i, f);
+        // The offset of a whole file is its time of modification.
+        if (was.container != is.container || was.length != is.length ||
+            was.offset != is.offset || earlier.key(i) != segment_.key(i)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  } catch (const Error&) {
+    return false;  // damaged: it is made anew
+  }
+}
+
 void SegmentBuilder::close() {
   Depth depth = options_.depth;
   if (options_.verify_stated && !stated_.empty()) depth = Depth::full;
-  if (depth == Depth::full) {
-    complete_segment(segment_, source_, stated_, threads_, options_.progress);
-  }
   const std::string path = (fs::path(directory_) / file_name(name_, entries.size())).string();
-  segment_.write(path, depth, add_mode_);
+  if (depth == Depth::full && completed_before(path)) {
+    ++reused;
+  } else {
+    if (depth == Depth::full) {
+      complete_segment(segment_, source_, stated_, threads_, options_.progress);
+    }
+    segment_.write(path, depth, add_mode_);
+  }
   entries.push_back(entry_of(path, Segment(path)));
   segment_ = SegmentWriter();
   stated_.clear();

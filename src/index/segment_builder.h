@@ -31,6 +31,7 @@ class SegmentBuilder final : public ScanSink {
   void finish();
   std::vector<SegmentEntry> entries;
   uint64_t hidden_names = 0;
+  uint64_t reused = 0;  // segments of files that an earlier run had completed
 
   static std::string file_name(const std::string& name, size_t number);
 
@@ -38,6 +39,8 @@ class SegmentBuilder final : public ScanSink {
   /// Begins a new segment when the current one is full and nothing of it lies behind `offset`.
   void make_room(uint64_t offset);
   void close();
+  /// Whether an earlier run has left a full segment of exactly these files.
+  bool completed_before(const std::string& path);
 
   const Source& source_;
   std::string directory_;

@@ -216,10 +216,15 @@ void Planner::add_chunk(const std::vector<uint64_t>& chunk,
       ++plan.filtered;
       continue;
     }
-    ++taken_;
     conversion_.fields_of(reader_.index(), std::span(batch.items).subspan(first, item - first),
                           fields);
-    datasets[split_of(key, options_)]->add(chunk[row], write_.size_of_sample(key, fields));
+    try {
+      datasets[split_of(key, options_)]->add(chunk[row], write_.size_of_sample(key, fields));
+      ++taken_;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      plan.left_out.push_back({"", 0, key, "", error.what()});
+    }
   }
 }
 

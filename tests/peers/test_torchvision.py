@@ -78,8 +78,18 @@ import hashlib, json, sys
 from torchvision.datasets import ImageFolder
 print(json.dumps([hashlib.sha256(image.tobytes()).hexdigest() for image, _ in ImageFolder(sys.argv[1])]))
 """
+    theirs = json.loads(peer_torch(script, tmp_path / "d"))
     ours = [
         hashlib.sha256(Image.open(io.BytesIO(sample["image"])).convert("RGB").tobytes()).hexdigest()
         for sample in read_dataset(tmp_path / "d").values()
     ]
-    assert json.loads(peer_torch(script, tmp_path / "d")) == ours
+    assert theirs == ours
+
+
+def test_an_index_does_not_disturb_image_folder(peer_torch, stoker_cli, tmp_path):
+    """Others use the same directory: a class named .stoker would be an error, or shift every label by one."""
+    write_files(tmp_path / "d", {f"c{i % 3}/p{i}.jpg": jpeg(i) for i in range(6)})
+    before = json.loads(peer_torch(IMAGE_FOLDER, tmp_path / "d"))
+    stoker_cli("index", tmp_path / "d")
+    assert stoker_cli("check", tmp_path / "d", "--json").json["index"]["depth"] == "structure"
+    assert json.loads(peer_torch(IMAGE_FOLDER, tmp_path / "d")) == before

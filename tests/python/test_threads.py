@@ -104,17 +104,12 @@ def works(name: str, data: Path) -> None:
         stoker.index(data, full=True, where="cache")
     elif name == "pack":
         stoker.pack(data, data.parent / "to", limit=150)
-    elif name == "open":
-        open_quietly(data)
     elif name == "read_many":
-        for begin in range(0, 400, 100):
+        for begin in (0, 100, 200):
             open_quietly(data).read_many(range(begin, begin + 100))
-    elif name == "iteration":
-        for _ in open_quietly(data)[:400]:
-            pass
 
 
-@pytest.mark.parametrize("name", ["check", "index", "pack", "read_many", "iteration"])
+@pytest.mark.parametrize("name", ["check", "index", "pack", "read_many"])
 def test_gil_is_let_go(tmp_path, name):
     """Python code in another thread goes on all the time: no call holds the GIL for as long as it reads."""
     (tmp_path / "data").mkdir()
@@ -123,7 +118,7 @@ def test_gil_is_let_go(tmp_path, name):
     with Ticker() as ticker:
         works(name, tmp_path / "data")
     assert ticker.seconds > 0.1, "too quick to tell"
-    assert ticker.longest < max(0.1, ticker.seconds / 3)
+    assert ticker.longest < max(0.1, ticker.seconds / 6)
 
 
 class Alarm(Exception):
@@ -208,7 +203,7 @@ def test_goes_on_after_an_interrupt(tmp_path, alarm):
     except Alarm:
         pass
     result = stoker.pack(tmp_path / "data", tmp_path / "to", shard_size="20M")
-    assert (result.samples, result.shards) == (200, 50)
+    assert (result.samples, result.shards, result.left_out) == (200, 67, ())
     for shard in (tmp_path / "to").glob("*.tar"):
         os.truncate(shard, 0)
 

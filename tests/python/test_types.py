@@ -117,8 +117,3 @@ def test_mypy_finds_wrong_use(mypy, tmp_path):
 def test_mypy_finds_nothing_in_the_package(mypy):
     done = mypy("mypy", "--strict", "-p", "stoker")
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_stub_says_what_the_module_does(mypy):
-    done = mypy("mypy.stubtest", "stoker._core")
-    assert done.returncode == 0, done.stdout + done.stderr

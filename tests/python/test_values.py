@@ -17,8 +17,9 @@ DTYPES += ["float64"]
 
 
 def one_sample(tmp_path, suffix: str, data: bytes) -> dict:
-    (tmp_path / "x.tar").write_bytes(simple_tar({b"key." + suffix.encode(): data}))
-    return open_quietly(tmp_path / "x.tar")["key"]
+    shard = tmp_path / f"{suffix}.tar"
+    shard.write_bytes(simple_tar({b"key." + suffix.encode(): data}))
+    return open_quietly(shard)["key"]
 
 
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 100_000])
@@ -81,11 +82,11 @@ def test_array_is_its_own(tmp_path):
     ds = open_quietly(tmp_path)
     arrays = [sample["npy"] for sample in ds]
     arrays[3][:] = -1
-    again = ds["3"]["npy"]
+    again = ds[3]["npy"]
     del ds
     gc.collect()
-    assert [int(array[0]) for array in arrays] == [-1 if i == 3 else int(key[0]) for i, key in enumerate(_keys(files))]
-    assert (again == 3).all()
+    assert [int(array[0]) for array in arrays] == [-1 if i == 3 else int(key) for i, key in enumerate(_keys(files))]
+    assert (again == int(_keys(files)[3])).all()
     view = arrays[5][10:20]
     arrays.clear()
     gc.collect()
@@ -159,7 +160,7 @@ def test_plain_records(tmp_path):
 
 
 def test_damaged_array_is_an_error(tmp_path):
-    files = {b"a.npy": npy(np.arange(3)), b"b.npy": b"\x93NUMPY rubbish", b"c.npy": npy(np.arange(4))}
+    files = {b"a.npy": npy(np.arange(3)), b"b.npy": b"rubbish", b"c.npy": npy(np.arange(4))}
     (tmp_path / "x.tar").write_bytes(simple_tar(files))
     ds = open_quietly(tmp_path)
     with pytest.raises(stoker.CorruptError) as caught:
