@@ -25,6 +25,6 @@ Column read_column(const Dataset& dataset, const std::string& field, Range range
 
 /// Relative path and size of the shards that begin in a segment.
 std::vector<std::pair<std::string, uint64_t>> shards_of_segment(const Dataset& dataset,
-                                                                uint32_t segment);
+                                                                uint32_t number);
 
 }  // namespace stoker::python

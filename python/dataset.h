@@ -21,8 +21,8 @@ struct Range {
   uint64_t count = 0;
 
   uint64_t operator[](uint64_t i) const { return first + i * static_cast<uint64_t>(step); }
-  /// Those from number `begin` on, at most `count` of them.
-  std::vector<uint64_t> part(uint64_t begin, uint64_t count) const;
+  /// Those from number `begin` on, at most `most` of them.
+  std::vector<uint64_t> part(uint64_t begin, uint64_t most) const;
 };
 
 /// What stoker.Dataset is made of: an index, and a reader of what it describes. Takes absolute

@@ -36,7 +36,7 @@ class Fetched {
   using Buffer = std::unique_ptr<std::byte[], Free>;
 
   static Buffer allocate(size_t size);
-  nanobind::object take_value(size_t item);
+  nanobind::object take_value(size_t number);
   nanobind::object array(Array&& array, Buffer buffer);
 
   const Reader& reader_;

@@ -2,9 +2,7 @@
 #include "check/check.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <set>
@@ -19,29 +17,10 @@
 #include "dataset/reader.h"
 #include "index/build_index.h"
 #include "index/duplicates.h"
+#include "os/scratch_directory.h"
 
 namespace stoker {
-namespace fs = std::filesystem;
-
 namespace {
-
-/// A directory that is gone when the object is.
-class ScratchDirectory {
- public:
-  ScratchDirectory() {
-    std::string name = (fs::temp_directory_path() / "stoker-check-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw system_error(name, "cannot create", errno);
-    path = name;
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-
-  std::string path;
-};
 
 /// One of the datasets that are looked at: its own index, or one made for the occasion.
 struct Subject {
@@ -60,8 +39,8 @@ struct Subject {
     scanning.jobs = options.jobs;
     scanning.progress = options.progress;
     scanning.earlier = paths.existing_index().value_or("");
-    IndexResult result = build_index_in(source, detected, scratch->path, scanning);
-    index = std::make_shared<Index>(scratch->path);
+    IndexResult result = build_index_in(source, detected, scratch->path(), scanning);
+    index = std::make_shared<Index>(scratch->path());
     return result;
   }
 
@@ -145,6 +124,7 @@ void inspect(Subject& subject, const CheckOptions& options, unsigned jobs, Check
     const IndexResult scanned =
         subject.scan(detected, options.quick ? Depth::structure : Depth::full, options);
     faults.add(scanned.faults);
+    if (own && own->manifest().depth == Depth::full) subject.index = own;  // it knows more
     if (!options.quick && options.progress != nullptr) {
       result.verified_bytes = options.progress->bytes;
     }

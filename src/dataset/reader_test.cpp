@@ -55,8 +55,7 @@ class ReaderTest : public testing::Test {
     manifest.format = "tar";
     manifest.depth = depth;
     manifest.schema.fields = writer.fields();
-    const uint32_t crc = writer.write(directory_ + "/a.seg", depth, 0);
-    manifest.segments.push_back({"a.seg", writer.samples(), 1, writer.bytes(), crc});
+    manifest.segments.push_back(writer.write(directory_ + "/a.seg", depth, 0));
     manifest.write(directory_ + "/" + kManifestName, 0);
     return std::make_shared<Index>(directory_);
   }

@@ -65,7 +65,7 @@ class SegmentTest : public testing::Test {
 
 TEST_F(SegmentTest, GivesBackWhatWasWritten) {
   const SegmentWriter writer = many(10000);
-  const uint32_t crc = writer.write(path(), Depth::full, 0);
+  const uint32_t crc = writer.write(path(), Depth::full, 0).header_crc;
   const Segment segment(path());
   EXPECT_EQ(segment.samples(), 10000U);
   EXPECT_EQ(segment.depth(), Depth::full);

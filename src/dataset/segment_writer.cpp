@@ -4,8 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstddef>
+#include <deque>
 #include <numeric>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/json.h"
@@ -21,7 +25,8 @@
 namespace stoker {
 namespace {
 
-/// Lays tables one after the other, and keeps the directory.
+/// Lays tables one after the other, and keeps the directory. Tables are not copied: what is added
+/// stays where it is until it is written, or is handed over.
 class Tables {
  public:
   template <typename T>
@@ -30,19 +35,17 @@ class Tables {
   }
 
   void add(TableKind kind, uint32_t field, uint32_t element_size, Bytes bytes) {
-    data_.resize(round_up(data_.size(), 8));
+    const uint64_t begin = round_up(size_, 8);
+    pieces_.push_back(Bytes(kPadding).first(begin - size_));
     directory_.push_back({static_cast<uint16_t>(kind), static_cast<uint16_t>(field), element_size,
-                          data_.size(), bytes.size()});
-    data_.insert(data_.end(), bytes.begin(), bytes.end());
+                          begin, bytes.size()});
+    pieces_.push_back(bytes);
+    size_ = begin + bytes.size();
   }
 
   /// Writes header, directory, page checksums and tables; returns the header's checksum.
   uint32_t write(OutputFile& file, uint64_t samples, Depth depth) const {
-    std::vector<uint32_t> sums;
-    for (size_t at = 0; at < data_.size(); at += PagedFile::kPageSize) {
-      sums.push_back(crc32c(
-          Bytes(data_).subspan(at, std::min<size_t>(PagedFile::kPageSize, data_.size() - at))));
-    }
+    const std::vector<uint32_t> sums = page_checksums();
     const Bytes directory = std::as_bytes(std::span(directory_));
     const Bytes checksums = std::as_bytes(std::span(sums));
     SegmentHeader header{};
@@ -52,24 +55,69 @@ class Tables {
     header.samples = samples;
     header.depth = static_cast<uint64_t>(depth);
     header.data_begin = round_up(sizeof(header) + directory.size() + checksums.size(), 64);
-    header.data_size = data_.size();
+    header.data_size = size_;
     header.page_count = sums.size();
     const Bytes head = std::as_bytes(std::span(&header, 1));
-    header.crc = crc32c(checksums, crc32c(directory, crc32c(head.first(offsetof(SegmentHeader, crc)))));
+    const uint32_t head_crc = crc32c(head.first(offsetof(SegmentHeader, crc)));
+    header.crc = crc32c(checksums, crc32c(directory, head_crc));
 
     std::vector<std::byte> front(header.data_begin);
     std::copy(head.begin(), head.end(), front.begin());
     auto end = std::copy(directory.begin(), directory.end(), front.begin() + sizeof(header));
     std::copy(checksums.begin(), checksums.end(), end);
     file.write(front);
-    file.write(data_);
+    for (const Bytes piece : pieces_) file.write(piece);
     return header.crc;
   }
 
  private:
+  static constexpr std::array<std::byte, 8> kPadding{};
+
+  std::vector<uint32_t> page_checksums() const {
+    std::vector<uint32_t> sums;
+    uint64_t filled = 0;  // of the current page
+    for (Bytes piece : pieces_) {
+      while (!piece.empty()) {
+        if (filled == 0) sums.push_back(0);
+        const size_t count = std::min<uint64_t>(piece.size(), PagedFile::kPageSize - filled);
+        sums.back() = crc32c(piece.first(count), sums.back());
+        piece = piece.subspan(count);
+        filled = (filled + count) % PagedFile::kPageSize;
+      }
+    }
+    return sums;
+  }
+
   std::vector<TableRecord> directory_;
-  std::vector<std::byte> data_;
+  std::vector<Bytes> pieces_;
+  uint64_t size_ = 0;
 };
+
+/// A key's hash and whose it is.
+struct HashedKey {
+  uint64_t hash;
+  uint32_t sample;
+
+  bool operator<(const HashedKey& other) const {
+    return hash != other.hash ? hash < other.hash : sample < other.sample;
+  }
+};
+
+/// Sorted by hash. Hashes are spread evenly, so a first pass puts each nearly in its place.
+std::vector<HashedKey> sorted_by_hash(const std::vector<HashedKey>& keys) {
+  const int bits = std::max(1, static_cast<int>(std::bit_width(keys.size() / 4)));
+  const auto bucket = [&](const HashedKey& key) { return key.hash >> (64 - bits); };
+  std::vector<uint32_t> ends((size_t{1} << bits) + 1);
+  for (const HashedKey& key : keys) ++ends[bucket(key) + 1];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<HashedKey> sorted(keys.size());
+  std::vector<uint32_t> next(ends.begin(), ends.end() - 1);
+  for (const HashedKey& key : keys) sorted[next[bucket(key)]++] = key;
+  for (size_t i = 0; i + 1 < ends.size(); ++i) {
+    std::sort(sorted.begin() + ends[i], sorted.begin() + ends[i + 1]);
+  }
+  return sorted;
+}
 
 }  // namespace
 
@@ -215,8 +263,7 @@ void SegmentWriter::refine_array(uint32_t field, DType dtype, const std::vector<
   }
 }
 
-uint32_t SegmentWriter::write(const std::string& path, Depth depth, uint32_t add_mode) const {
-  Tables tables;
+std::string SegmentWriter::meta() const {
   Json meta;
   meta["fields"] = Json::array();
   for (const Field& field : fields_) meta["fields"].push_back(to_json(field));
@@ -230,8 +277,18 @@ uint32_t SegmentWriter::write(const std::string& path, Depth depth, uint32_t add
   }
   meta["faults"] = Json::array();
   for (const Fault& fault : faults_) meta["faults"].push_back(to_json(fault));
-  tables.add(TableKind::meta, 0, 1, as_bytes(meta.dump()));
+  return meta.dump();
+}
 
+SegmentEntry SegmentWriter::write(const std::string& path, Depth depth, uint32_t add_mode) const {
+  SegmentEntry entry;
+  entry.file = path.substr(path.rfind('/') + 1);
+  entry.samples = samples();
+  entry.bytes = bytes_;
+
+  Tables tables;
+  const std::string meta = this->meta();
+  tables.add(TableKind::meta, 0, 1, as_bytes(meta));
   std::string paths;
   std::vector<ShardRecord> shards;
   for (const Shard& shard : shards_) {
@@ -239,6 +296,7 @@ uint32_t SegmentWriter::write(const std::string& path, Depth depth, uint32_t add
                       static_cast<uint32_t>(shard.compression), shard.size, shard.modified_ns,
                       shard.begin, shard.end, shard.crc, 0});
     paths += shard.path;
+    if (shard.begin == 0) ++entry.shards;
   }
   if (!shards.empty()) {
     tables.add(TableKind::shards, 0, shards);
@@ -247,26 +305,30 @@ uint32_t SegmentWriter::write(const std::string& path, Depth depth, uint32_t add
   tables.add(TableKind::keys, 0, 1, as_bytes(keys_));
   tables.add(TableKind::key_ends, 0, key_ends_);
 
+  std::vector<HashedKey> keys(samples());
+  for (uint32_t i = 0; i < samples(); ++i) keys[i] = {hash64(key(i)), i};
+  keys = sorted_by_hash(keys);
   std::vector<uint64_t> hashes(samples());
-  for (uint64_t i = 0; i < samples(); ++i) hashes[i] = hash64(key(i));
   std::vector<uint32_t> order(samples());
-  std::iota(order.begin(), order.end(), 0U);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return hashes[a] != hashes[b] ? hashes[a] < hashes[b] : a < b;
-  });
-  std::vector<uint64_t> sorted(samples());
-  for (uint64_t i = 0; i < samples(); ++i) sorted[i] = hashes[order[i]];
-  tables.add(TableKind::key_hashes, 0, sorted);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    hashes[i] = keys[i].hash;
+    order[i] = keys[i].sample;
+  }
+  tables.add(TableKind::key_hashes, 0, hashes);
   tables.add(TableKind::key_order, 0, order);
 
-  const auto to_records = [](const std::vector<Extent>& extents) {
-    std::vector<ExtentRecord> records(extents.size());
-    std::transform(extents.begin(), extents.end(), records.begin(), to_record);
-    return records;
+  std::deque<std::vector<ExtentRecord>> records;
+  const auto to_records = [&](const std::vector<Extent>& extents) -> const auto& {
+    std::vector<ExtentRecord>& made = records.emplace_back(extents.size());
+    std::transform(extents.begin(), extents.end(), made.begin(), to_record);
+    return made;
   };
   for (uint32_t f = 0; f < fields_.size(); ++f) {
     const Column& column = columns_[f];
     if (!column.extents.empty()) tables.add(TableKind::extents, f, to_records(column.extents));
+    for (const Extent& extent : column.extents) {
+      if (extent.container == Container::file) ++entry.shards;
+    }
     // Inline all of a field or none: then one flag per field tells, not one per sample.
     const bool scalar = fields_[f].type == FieldType::number && column.has_scalar == column.present;
     if (scalar) tables.add(TableKind::scalars, f, column.scalars);
@@ -276,20 +338,18 @@ uint32_t SegmentWriter::write(const std::string& path, Depth depth, uint32_t add
     }
   }
   if (!pieces_.empty()) tables.add(TableKind::pieces, 0, to_records(pieces_));
-  if (!blocks_.empty()) {
-    std::vector<BlockRecord> blocks;
-    for (const Block& block : blocks_) {
-      blocks.push_back({block.shard, block.codecs, block.offset, block.stored_length,
-                        block.decoded_length, block.stored_crc, block.has_stored_crc ? 1U : 0U});
-    }
-    tables.add(TableKind::blocks, 0, blocks);
+  std::vector<BlockRecord> blocks;
+  for (const Block& block : blocks_) {
+    blocks.push_back({block.shard, block.codecs, block.offset, block.stored_length,
+                      block.decoded_length, block.stored_crc, block.has_stored_crc ? 1U : 0U});
   }
+  if (!blocks.empty()) tables.add(TableKind::blocks, 0, blocks);
   if (!here_.empty()) tables.add(TableKind::here, 0, 1, as_bytes(here_));
 
   OutputFile file(path, add_mode);
-  const uint32_t crc = tables.write(file, samples(), depth);
+  entry.header_crc = tables.write(file, samples(), depth);
   file.commit();
-  return crc;
+  return entry;
 }
 
 }  // namespace stoker

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dataset/extent.h"
+#include "dataset/manifest.h"
 #include "dataset/scan.h"
 #include "dataset/schema.h"
 
@@ -50,8 +51,8 @@ class SegmentWriter {
   /// Takes dtype and shape of one value of an array into the field's.
   void refine_array(uint32_t field, DType dtype, const std::vector<int64_t>& shape);
 
-  /// Writes the segment to `path` (whole or not at all); returns the checksum of its header.
-  uint32_t write(const std::string& path, Depth depth, uint32_t add_mode) const;
+  /// Writes the segment to `path` (whole or not at all); returns what a manifest says about it.
+  SegmentEntry write(const std::string& path, Depth depth, uint32_t add_mode) const;
 
  private:
   struct Column {
@@ -63,6 +64,7 @@ class SegmentWriter {
     bool shape_seen = false;
   };
 
+  std::string meta() const;
   uint32_t column_for(const FoundField& found, std::string& conflict);
   void set_scalar(uint64_t sample, uint32_t field, uint64_t bits);
 

@@ -33,8 +33,8 @@ struct FileNames {
   struct Name {
     uint32_t directory = 0;
     uint32_t length = 0;
-    uint64_t offset = 0;   // into names
-    uint32_t row = ~0U;    // of the list, where there is one
+    uint64_t offset = 0;  // into names
+    uint32_t row = ~0U;   // of the list, where there is one
   };
   std::vector<Name> files;
   std::string_view name(size_t file) const {
@@ -58,9 +58,9 @@ struct ListColumn {
 
 /// One piece of a dataset that can be scanned by itself.
 struct Part {
-  std::string shard;               // relative path of the shard; empty for a group of files
+  std::string shard;  // relative path of the shard; empty for a group of files
   Compression compression = Compression::none;
-  size_t first = 0, last = 0;      // of FileNames::files, for a group of files
+  size_t first = 0, last = 0;  // of FileNames::files, for a group of files
 };
 
 /// What a format makes of a source: its parts in the order of the samples.
@@ -70,8 +70,8 @@ struct Layout {
   std::vector<ListColumn> list;
   std::vector<std::string> classes;
   std::vector<Fault> faults;  // a missing shard, a link that leads out, a socket
-  uint64_t hidden = 0;    // names left alone because they begin with a dot
-  uint64_t unlisted = 0;  // files left alone because the list does not name them
+  uint64_t hidden = 0;        // names left alone because they begin with a dot
+  uint64_t unlisted = 0;      // files left alone because the list does not name them
 };
 
 /// Memory that becomes a shard piece by piece. Unlike a vector it neither moves nor clears what is
@@ -101,8 +101,8 @@ class OutBuffer {
 
 /// One field to be written: how it is stored, and where its bytes go.
 struct OutField {
-  std::string_view name;     // Field::name
-  std::string_view suffix;   // the ending it had in its source, or empty
+  std::string_view name;    // Field::name
+  std::string_view suffix;  // the ending it had in its source, or empty
   Encoding encoding = Encoding::raw;
   FieldType type = FieldType::bytes;
   uint64_t length = 0;

@@ -102,20 +102,32 @@ bool SegmentBuilder::completed_before(const std::string& path) {
 }
 
 void SegmentBuilder::close() {
+  wait();
   Depth depth = options_.depth;
   if (options_.verify_stated && !stated_.empty()) depth = Depth::full;
   const std::string path = (fs::path(directory_) / file_name(name_, entries.size())).string();
   if (depth == Depth::full && completed_before(path)) {
     ++reused;
+    entries.push_back(entry_of(path, Segment(path)));
   } else {
-    if (depth == Depth::full) {
-      complete_segment(segment_, source_, stated_, threads_, options_.progress);
-    }
-    segment_.write(path, depth, add_mode_);
+    auto work = [this, path, depth, segment = std::move(segment_),
+                 stated = std::move(stated_)]() mutable {
+      if (depth == Depth::full) {
+        complete_segment(segment, source_, stated, threads_, options_.progress);
+      }
+      return segment.write(path, depth, add_mode_);
+    };
+    // The scan goes on meanwhile; one segment at a time bounds the memory.
+    pending_ = std::async(threads_ > 1 ? std::launch::async : std::launch::deferred,
+                          std::move(work));
+    entries.emplace_back();
   }
-  entries.push_back(entry_of(path, Segment(path)));
   segment_ = SegmentWriter();
   stated_.clear();
+}
+
+void SegmentBuilder::wait() {
+  if (pending_.valid()) entries.back() = pending_.get();
 }
 
 void SegmentBuilder::finish() {
@@ -123,6 +135,7 @@ void SegmentBuilder::finish() {
     segment_.shards().front().end = covered_;
   }
   close();
+  wait();
 }
 
 SegmentEntry entry_of(const std::string& path, const Segment& segment) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <future>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,6 +40,8 @@ class SegmentBuilder final : public ScanSink {
   /// Begins a new segment when the current one is full and nothing of it lies behind `offset`.
   void make_room(uint64_t offset);
   void close();
+  /// Until the segment that is being written is complete.
+  void wait();
   /// Whether an earlier run has left a full segment of exactly these files.
   bool completed_before(const std::string& path);
 
@@ -51,7 +54,8 @@ class SegmentBuilder final : public ScanSink {
   SegmentWriter segment_;
   std::vector<StatedChecksum> stated_;
   std::optional<Shard> shard_;
-  uint64_t covered_ = 0;  // end of what lies furthest back in the shard so far
+  std::future<SegmentEntry> pending_;  // the last of `entries`
+  uint64_t covered_ = 0;               // end of what lies furthest back in the shard so far
 };
 
 /// Segments of an earlier run that still describe the part, complete and verified; nothing

@@ -19,6 +19,7 @@
 #include "dataset/reader.h"
 #include "index/build_index.h"
 #include "os/output_file.h"
+#include "os/scratch_directory.h"
 #include "pack/plan.h"
 #include "pack/shard_job.h"
 
@@ -100,10 +101,21 @@ std::vector<std::string> foreign_files(const Destination& destination, const Pla
   return foreign;
 }
 
+uint64_t fingerprint_now(const Source& source, const PackOptions& options) {
+  const ScratchDirectory scratch;
+  IndexOptions scan;
+  scan.jobs = options.jobs;
+  scan.progress = options.progress;
+  (void)build_index_in(source, detect_format(source), scratch.path(), scan);
+  return fingerprint_of(Index(scratch.path()));
+}
+
 /// The result of an earlier run with the same options; nothing where there is none.
-std::optional<PackResult> complete_already(const Destination& destination,
+/// Throws where the source is not what it was then.
+std::optional<PackResult> complete_already(const Destination& destination, const Source& source,
                                            const PackOptions& options, const Json& wanted) {
   PackResult result;
+  uint64_t fingerprint = 0;
   result.already_complete = true;
   for (const std::string& name : dataset_directories(options)) {
     const std::string directory = destination.dataset(name);
@@ -113,6 +125,7 @@ std::optional<PackResult> complete_already(const Destination& destination,
     if (manifest.origin.empty()) return std::nullopt;
     const Json origin = Json::parse(manifest.origin);
     if (origin.at("options") != wanted) return std::nullopt;
+    fingerprint = origin.at("fingerprint").get<uint64_t>();
     result.format = manifest.format;
     result.source_format = origin.at("source_format").get<std::string>();
     result.samples += manifest.samples();
@@ -129,6 +142,12 @@ std::optional<PackResult> complete_already(const Destination& destination,
     for (const Json& fault : origin.at("left_out")) {
       result.left_out.push_back(fault_from_json(fault));
     }
+  }
+  if (fingerprint_now(source, options) != fingerprint) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: holds a complete pack, but of a source that was different then: "
+                            "add --overwrite to pack it anew",
+                            printable(destination.root)));
   }
   return result;
 }
@@ -295,7 +314,9 @@ void write_manifest(const Destination& destination, const Plan& plan, size_t num
     }
   }
   if (manifest.schema.find(kLabelField)) manifest.schema.classes = classes;
-  Json origin{{"options", plan.options}, {"source_format", plan.source_format}};
+  Json origin{{"options", plan.options},
+              {"source_format", plan.source_format},
+              {"fingerprint", plan.fingerprint}};
   origin["left_out"] = Json::array();
   if (number == 0) {
     for (const Fault& fault : plan.left_out) origin["left_out"].push_back(to_json(fault));
@@ -334,14 +355,11 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
   check_paths(source_path, paths, destination);
   const std::string name = name_of_source(paths);
   const Json wanted = options_of(name, options);
-  if (!options.overwrite) {
-    if (auto done = complete_already(destination, options, wanted);
-        done && !fs::exists(destination.plan)) {
-      return *done;
-    }
+  const Source source = source_at(paths, options.list, nullptr);
+  if (!options.overwrite && !fs::exists(destination.plan)) {
+    if (auto done = complete_already(destination, source, options, wanted)) return *done;
   }
   std::optional<Plan> plan = prepare(destination, options, wanted);
-  const Source source = source_at(paths, options.list, nullptr);
   if (!plan) {
     const Detected detected = detect_format(source);
     const bool compressed =
@@ -353,9 +371,18 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
                               "first without --shuffle, then shuffle the result",
                               printable(source_path)));
     }
+    const bool existed = fs::is_directory(destination.root);
     make_directories(destination.plan);
-    plan = make_plan(source, detected, *format->write, name, paths.existing_index().value_or(""),
+    try {
+      plan = make_plan(source, detected, *format->write, name, paths.existing_index().value_or(""),
                      destination.plan, options);
+    } catch (...) {
+      // Nothing was written yet: leave things as they were found.
+      std::error_code ignored;
+      fs::remove_all(fs::path(destination.root) / kIndexDirectory, ignored);
+      if (!existed) fs::remove(destination.root, ignored);
+      throw;
+    }
   }
   PackResult result;
   result.format = format->name;

@@ -129,6 +129,7 @@ class DatasetPlanner {
 Json to_json(const Plan& plan) {
   Json json{{"options", plan.options},
             {"source_format", plan.source_format},
+            {"fingerprint", plan.fingerprint},
             {"filtered", plan.filtered},
             {"hidden", plan.hidden}};
   json["left_out"] = Json::array();
@@ -159,6 +160,7 @@ class Planner {
         filter_(reader.index(), options) {}
 
   void run(std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& plan);
+  uint64_t taken() const { return taken_; }
 
  private:
   void add_chunk(const std::vector<uint64_t>& chunk,
@@ -169,14 +171,19 @@ class Planner {
   const PackOptions& options_;
   Conversion conversion_;
   Filter filter_;
-  std::unordered_set<uint64_t> duplicates_;
+  std::unordered_set<uint64_t> named_;  // as left out already
   uint64_t taken_ = 0;
 };
 
 void Planner::run(std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& plan) {
   const Index& index = reader_.index();
+  // A sample of which the scan could not take in everything is not packed in part.
+  for (const Fault& fault : plan.left_out) {
+    if (fault.sample.empty()) continue;
+    if (const std::optional<uint64_t> sample = index.find(fault.sample)) named_.insert(*sample);
+  }
   for (const DuplicateKey& twice : find_duplicates(index)) {
-    duplicates_.insert(twice.sample);
+    named_.insert(twice.sample);
     const Index::Place place = index.place(twice.sample);
     Fault fault;
     fault.shard = index.segment(place.segment).shard_count() > 0
@@ -210,7 +217,7 @@ void Planner::add_chunk(const std::vector<uint64_t>& chunk,
   for (uint32_t row = 0; row < chunk.size(); ++row) {
     const size_t first = item;
     while (item < batch.items.size() && batch.items[item].row == row) ++item;
-    if (duplicates_.contains(chunk[row])) continue;
+    if (named_.contains(chunk[row])) continue;
     const std::string key = reader_.index().key(chunk[row]);
     if ((options_.limit && taken_ >= *options_.limit) || !filter_.wants(chunk[row], key)) {
       ++plan.filtered;
@@ -228,7 +235,33 @@ void Planner::add_chunk(const std::vector<uint64_t>& chunk,
   }
 }
 
+Error nothing_to_pack(const Plan& plan) {
+  if (plan.filtered > 0) {
+    return {ErrorKind::usage,
+            fmt::format("no sample is left to pack: --include, --exclude and --limit keep out all "
+                        "{}",
+                        plan.filtered)};
+  }
+  if (plan.left_out.empty()) return {ErrorKind::not_found, "no sample to pack in the source"};
+  return {ErrorKind::corrupt,
+          "no sample of the source can be read: " + plan.left_out.front().message()};
+}
+
 }  // namespace
+
+uint64_t fingerprint_of(const Index& source) {
+  uint64_t print = source.size();
+  for (uint32_t s = 0; s < source.manifest().segments.size(); ++s) {
+    const Segment& segment = source.segment(s);
+    for (uint64_t i = 0; i < segment.samples(); ++i) {
+      print = mix64(print ^ hash64(segment.key(i)));
+      for (uint32_t f = 0; f < segment.fields().size(); ++f) {
+        print = mix64(print ^ (segment.locate(i, f).extent.length + f));
+      }
+    }
+  }
+  return print;
+}
 
 Json options_of(const std::string& source_name, const PackOptions& options) {
   Json json{{"source", name_to_json(source_name)},
@@ -275,7 +308,10 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
     planners.push_back(
         std::make_unique<DatasetPlanner>(order_path(directory, i), options.shard_size));
   }
-  Planner(reader, write, options).run(planners, plan);
+  Planner planner(reader, write, options);
+  planner.run(planners, plan);
+  if (planner.taken() == 0) throw nothing_to_pack(plan);
+  plan.fingerprint = fingerprint_of(*index);
 
   for (size_t i = 0; i < count; ++i) {
     planners[i]->finish();
@@ -299,6 +335,7 @@ std::optional<Plan> Plan::read(const std::string& directory) {
     Plan plan;
     plan.options = json.at("options");
     plan.source_format = json.at("source_format").get<std::string>();
+    plan.fingerprint = json.at("fingerprint").get<uint64_t>();
     plan.filtered = json.at("filtered").get<uint64_t>();
     plan.hidden = json.at("hidden").get<uint64_t>();
     for (const Json& fault : json.at("left_out")) plan.left_out.push_back(fault_from_json(fault));

@@ -37,6 +37,7 @@ struct Plan {
   Json options;  // what decides the result; see options_of()
   std::string source_format;
   std::vector<PlannedDataset> datasets;
+  uint64_t fingerprint = 0;  // of the source; see fingerprint_of()
   uint64_t filtered = 0;
   uint64_t hidden = 0;
   std::vector<Fault> left_out;  // what the scan could not take in, and duplicate keys
@@ -51,6 +52,9 @@ struct Plan {
 /// The options that decide the result, as they stand in plan and manifest. `jobs` is not among
 /// them.
 Json options_of(const std::string& source_name, const PackOptions& options);
+
+/// Changes when a sample of the source is added, removed, renamed or gets another size.
+uint64_t fingerprint_of(const Index& source);
 
 /// Scans the source and settles the plan in `directory`. `source_index` is where the source has an
 /// index of its own, or empty.

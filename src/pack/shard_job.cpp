@@ -290,8 +290,7 @@ SegmentEntry ShardBuilder::run() {
   segment_.shards().front() = {job_.name, size, 0, 0, size, crc_, Compression::none};
   file_.commit();
   const std::string path = segment_path(job_.directory, job_.name);
-  segment_.write(path, Depth::full, 0);
-  return entry_of(path, Segment(path));
+  return segment_.write(path, Depth::full, 0);
 }
 
 }  // namespace

@@ -106,12 +106,17 @@ def test_pack_killed_by_the_clock(stoker_cli, killer, tmp_path):
     whole, duration = tree(tmp_path / "whole"), time.monotonic() - start
     rng = random.Random(3)
     killed = 0
-    for number in range(14):
+    for _ in range(40):
         words = ["pack", source, tmp_path / "packed", *options]
-        killed += killer.after_seconds(words, duration * (number + rng.random()) / 14)
+        if killer.after_seconds(words, duration * rng.random()):
+            killed += 1
+        else:
+            duration *= 0.8  # it was done before: this machine has become faster
         stoker_cli(*words)
         assert differences(whole, tree(tmp_path / "packed")) == []
         shutil.rmtree(tmp_path / "packed")
+        if killed == 12:
+            break
     assert killed >= 10
 
 
