@@ -52,26 +52,6 @@ struct Subject {
   }
 };
 
-void add_duplicates(const Index& index, Faults& faults) {
-  for (const DuplicateKey& twice : find_duplicates(index)) {
-    const Index::Place place = index.place(twice.sample);
-    const Segment& segment = index.segment(place.segment);
-    Fault fault;
-    fault.sample = segment.key(place.sample);
-    fault.shard = fault.sample;
-    for (uint32_t f = 0; f < segment.fields().size(); ++f) {
-      const Extent extent = segment.locate(place.sample, f).extent;
-      if (extent.container != Container::shard) continue;
-      fault.shard = segment.shard(extent.number).path;
-      fault.offset = extent.offset;
-      break;
-    }
-    fault.cause = fmt::format("duplicate key: sample {} has the key of sample {}", twice.sample,
-                              twice.first);
-    faults.add(std::move(fault));
-  }
-}
-
 /// Shards that lie there and that the index does not know.
 void add_unknown_shards(const Index& index, const Layout& layout, Faults& faults) {
   std::set<std::string> known;
@@ -129,7 +109,9 @@ void inspect(Subject& subject, const CheckOptions& options, unsigned jobs, Check
       result.verified_bytes = options.progress->bytes;
     }
   }
-  add_duplicates(*subject.index, faults);
+  for (const DuplicateKey& twice : find_duplicates(*subject.index)) {
+    faults.add(duplicate_fault(*subject.index, twice));
+  }
 }
 
 }  // namespace

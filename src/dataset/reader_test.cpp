@@ -55,7 +55,7 @@ class ReaderTest : public testing::Test {
     manifest.format = "tar";
     manifest.depth = depth;
     manifest.schema.fields = writer.fields();
-    manifest.segments.push_back(writer.write(directory_ + "/a.seg", depth, 0));
+    manifest.segments.push_back(writer.write(directory_, "a", depth, 0));
     manifest.write(directory_ + "/" + kManifestName, 0);
     return std::make_shared<Index>(directory_);
   }

@@ -9,7 +9,7 @@
 namespace stoker {
 
 std::string Fault::message() const {
-  std::string text = fmt::format("{}: offset {}: ", printable(shard), offset);
+  std::string text = shard.empty() ? "" : fmt::format("{}: offset {}: ", printable(shard), offset);
   if (!sample.empty()) text += fmt::format("sample '{}'", printable(sample));
   if (!field.empty()) text += fmt::format("{}field {}", sample.empty() ? "" : ", ", printable(field));
   if (!sample.empty() || !field.empty()) text += ": ";

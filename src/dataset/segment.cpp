@@ -32,7 +32,9 @@ Segment::Segment(const std::string& path) : path_(path) {
     if (error.kind() == ErrorKind::not_found) corrupt("a part of the index is missing");
     throw;
   }
-  const uint64_t file_size = file->info().size;
+  const FileInfo info = file->info();
+  if (info.kind != FileKind::file) corrupt("this is not a file");
+  const uint64_t file_size = info.size;
   SegmentHeader header{};
   if (file->read_at(0, std::as_writable_bytes(std::span(&header, 1))) != sizeof(header)) {
     corrupt("the file is truncated");

@@ -29,7 +29,13 @@ class SegmentTest : public testing::Test {
     fs::create_directories(directory_);
   }
   void TearDown() override { fs::remove_all(directory_); }
-  std::string path() const { return (directory_ / "a.seg").string(); }
+  std::string path() const { return path_; }
+  /// Writes the segment; path() is then where it lies.
+  SegmentEntry write(const SegmentWriter& writer, Depth depth) {
+    SegmentEntry entry = writer.write(directory_.string(), "a", depth, 0);
+    path_ = (directory_ / entry.file).string();
+    return entry;
+  }
 
   static FoundField image(uint64_t offset, uint64_t length, std::string_view suffix = "jpg") {
     FoundField field;
@@ -61,11 +67,12 @@ class SegmentTest : public testing::Test {
   }
 
   fs::path directory_;
+  std::string path_ = "/nonexistent/a.seg";
 };
 
 TEST_F(SegmentTest, GivesBackWhatWasWritten) {
   const SegmentWriter writer = many(10000);
-  const uint32_t crc = writer.write(path(), Depth::full, 0).header_crc;
+  const uint32_t crc = write(writer, Depth::full).header_crc;
   const Segment segment(path());
   EXPECT_EQ(segment.samples(), 10000U);
   EXPECT_EQ(segment.depth(), Depth::full);
@@ -91,7 +98,7 @@ TEST_F(SegmentTest, GivesBackWhatWasWritten) {
 }
 
 TEST_F(SegmentTest, FindsEveryKeyAndNoOther) {
-  many(5000).write(path(), Depth::structure, 0);
+  write(many(5000), Depth::structure);
   const Segment segment(path());
   std::vector<uint64_t> found;
   for (uint64_t i = 0; i < 5000; ++i) {
@@ -116,12 +123,12 @@ TEST_F(SegmentTest, TakesAtMost64BytesPerSampleAndFieldBesideTheKey) {
     const FoundField one = image(i, 1);
     writer.add_sample(key, {&one, 1});
   }
-  writer.write(path(), Depth::full, 0);
+  write(writer, Depth::full);
   EXPECT_LE((fs::file_size(path()) - keys) / 100000.0, 64.0);
 }
 
 TEST_F(SegmentTest, EmptySegment) {
-  SegmentWriter().write(path(), Depth::full, 0);
+  write(SegmentWriter(), Depth::full);
   const Segment segment(path());
   EXPECT_EQ(segment.samples(), 0U);
   segment.verify_all();
@@ -136,7 +143,7 @@ TEST_F(SegmentTest, ConflictingFieldIsNamedAndLeftOut) {
   const std::vector<std::string> conflicts = writer.add_sample("b", {&text, 1});
   ASSERT_EQ(conflicts.size(), 1U);
   EXPECT_NE(conflicts[0].find("image"), std::string::npos);
-  writer.write(path(), Depth::structure, 0);
+  write(writer, Depth::structure);
   const Segment segment(path());
   EXPECT_TRUE(segment.locate(0, 0).present);
   EXPECT_FALSE(segment.locate(1, 0).present);
@@ -153,7 +160,7 @@ void read_all(const Segment& segment) {
 }
 
 TEST_F(SegmentTest, EveryFlippedBitIsNoticedOrHarmless) {
-  many(40).write(path(), Depth::full, 0);
+  write(many(40), Depth::full);
   const std::string good = read_file(path(), 1 << 20);
   size_t noticed = 0;
   for (size_t i = 0; i < good.size(); ++i) {
@@ -175,7 +182,7 @@ TEST_F(SegmentTest, EveryFlippedBitIsNoticedOrHarmless) {
 }
 
 TEST_F(SegmentTest, EveryTruncationIsNoticed) {
-  many(40).write(path(), Depth::full, 0);
+  write(many(40), Depth::full);
   const std::string good = read_file(path(), 1 << 20);
   for (size_t size = 0; size < good.size(); ++size) {
     std::ofstream(path(), std::ios::binary) << good.substr(0, size);
@@ -194,7 +201,7 @@ TEST_F(SegmentTest, MissingFileSaysWhatToDo) {
 }
 
 TEST_F(SegmentTest, ThreadedReadersSeeTheSame) {
-  many(20000).write(path(), Depth::full, 0);
+  write(many(20000), Depth::full);
   const Segment segment(path());
   std::vector<std::jthread> threads;
   for (int t = 0; t < 4; ++t) {

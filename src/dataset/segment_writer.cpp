@@ -43,8 +43,8 @@ class Tables {
     size_ = begin + bytes.size();
   }
 
-  /// Writes header, directory, page checksums and tables; returns the header's checksum.
-  uint32_t write(OutputFile& file, uint64_t samples, Depth depth) const {
+  /// Header, directory and page checksums: what comes before the tables.
+  std::vector<std::byte> front(uint64_t samples, Depth depth, uint32_t& crc) const {
     const std::vector<uint32_t> sums = page_checksums();
     const Bytes directory = std::as_bytes(std::span(directory_));
     const Bytes checksums = std::as_bytes(std::span(sums));
@@ -59,16 +59,16 @@ class Tables {
     header.page_count = sums.size();
     const Bytes head = std::as_bytes(std::span(&header, 1));
     const uint32_t head_crc = crc32c(head.first(offsetof(SegmentHeader, crc)));
-    header.crc = crc32c(checksums, crc32c(directory, head_crc));
+    header.crc = crc = crc32c(checksums, crc32c(directory, head_crc));
 
     std::vector<std::byte> front(header.data_begin);
     std::copy(head.begin(), head.end(), front.begin());
     auto end = std::copy(directory.begin(), directory.end(), front.begin() + sizeof(header));
     std::copy(checksums.begin(), checksums.end(), end);
-    file.write(front);
-    for (const Bytes piece : pieces_) file.write(piece);
-    return header.crc;
+    return front;
   }
+
+  const std::vector<Bytes>& pieces() const { return pieces_; }
 
  private:
   static constexpr std::array<std::byte, 8> kPadding{};
@@ -280,9 +280,9 @@ std::string SegmentWriter::meta() const {
   return meta.dump();
 }
 
-SegmentEntry SegmentWriter::write(const std::string& path, Depth depth, uint32_t add_mode) const {
+SegmentEntry SegmentWriter::write(const std::string& directory, const std::string& stem,
+                                  Depth depth, uint32_t add_mode) const {
   SegmentEntry entry;
-  entry.file = path.substr(path.rfind('/') + 1);
   entry.samples = samples();
   entry.bytes = bytes_;
 
@@ -346,8 +346,11 @@ SegmentEntry SegmentWriter::write(const std::string& path, Depth depth, uint32_t
   if (!blocks.empty()) tables.add(TableKind::blocks, 0, blocks);
   if (!here_.empty()) tables.add(TableKind::here, 0, 1, as_bytes(here_));
 
-  OutputFile file(path, add_mode);
-  entry.header_crc = tables.write(file, samples(), depth);
+  const std::vector<std::byte> front = tables.front(samples(), depth, entry.header_crc);
+  entry.file = fmt::format("{}.{:08x}.seg", stem, entry.header_crc);
+  OutputFile file(directory + "/" + entry.file, add_mode);
+  file.write(front);
+  for (const Bytes piece : tables.pieces()) file.write(piece);
   file.commit();
   return entry;
 }

@@ -51,8 +51,11 @@ class SegmentWriter {
   /// Takes dtype and shape of one value of an array into the field's.
   void refine_array(uint32_t field, DType dtype, const std::vector<int64_t>& shape);
 
-  /// Writes the segment to `path` (whole or not at all); returns what a manifest says about it.
-  SegmentEntry write(const std::string& path, Depth depth, uint32_t add_mode) const;
+  /// Writes the segment to `directory` as STEM.CRC.seg (whole or not at all), CRC being that of its
+  /// header: another content has another name, so the index in force is never disturbed. Returns
+  /// what a manifest says about it.
+  SegmentEntry write(const std::string& directory, const std::string& stem, Depth depth,
+                     uint32_t add_mode) const;
 
  private:
   struct Column {

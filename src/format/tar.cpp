@@ -76,8 +76,10 @@ std::string_view kind_of(char type) {
 
 class TarScan {
  public:
-  TarScan(ByteStream& stream, const std::string& shard, uint32_t number, ScanSink& sink)
-      : stream_(stream), shard_(shard), sink_(sink), samples_(sink, shard, number) {}
+  /// `end` is where the file ends, as far as that is known.
+  TarScan(ByteStream& stream, const std::string& shard, uint64_t end, uint32_t number,
+          ScanSink& sink)
+      : stream_(stream), shard_(shard), end_(end), sink_(sink), samples_(sink, shard, number) {}
 
   void run() {
     while (step()) {
@@ -311,7 +313,7 @@ class TarScan {
 
   void premature_end(std::string cause) {
     samples_.damage({});
-    fault(stream_.offset(), std::move(cause));
+    fault(std::min(stream_.offset(), end_), std::move(cause));
   }
 
   void fault(uint64_t offset, std::string cause) {
@@ -320,6 +322,7 @@ class TarScan {
 
   ByteStream& stream_;
   const std::string& shard_;
+  const uint64_t end_;
   ScanSink& sink_;
   TarSamples samples_;
   Extension extension_;
@@ -341,7 +344,8 @@ void scan_tar(const Source& source, const Layout&, const Part& part, ScanSink& s
   const uint32_t number = sink.shard(shard);
   file = inflate(std::move(file), path, part.compression);
   ByteStream stream(*file, path, part.compression);
-  TarScan scan(stream, part.shard, number, sink);
+  const uint64_t end = part.compression == Compression::none ? info.size : ~uint64_t{0};
+  TarScan scan(stream, part.shard, end, number, sink);
   try {
     scan.run();
   } catch (const Error& error) {

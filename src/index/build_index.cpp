@@ -96,15 +96,15 @@ struct BuiltPart {
 };
 
 BuiltPart build_part(const Source& source, const Detected& detected, size_t number,
-                     const std::string& directory, const IndexOptions& options, unsigned threads,
-                     uint32_t add_mode) {
+                     const std::string& directory, const std::set<std::string>& there,
+                     const IndexOptions& options, unsigned threads, uint32_t add_mode) {
   const Part& part = detected.layout.parts[number];
   const std::string name = segment_name(part, number);
-  if (auto known = reusable_segments(source, part, directory, name, options.depth)) {
+  if (auto known = reusable_segments(source, part, directory, there, name, options.depth)) {
     const uint64_t count = known->size();
     return {std::move(*known), count, 0};
   }
-  SegmentBuilder builder(source, directory, name, options, threads, add_mode);
+  SegmentBuilder builder(source, directory, name, there, options, threads, add_mode);
   try {
     detected.format->scan(source, detected.layout, part, builder);
   } catch (const Error& error) {
@@ -154,12 +154,13 @@ IndexResult build_index_in(const Source& source, const Detected& detected,
                             options.depth == Depth::full ? bytes : 0);
   }
 
+  const std::set<std::string> there = names_in(directory);
   std::vector<BuiltPart> built(parts.size());
   // Threads that have no part of their own help within one.
   const auto inner = static_cast<unsigned>(jobs / std::max<size_t>(1, parts.size()));
   parallel_for(parts.size(), jobs, [&](size_t i) {
     built[i] =
-        build_part(source, detected, i, directory, options, std::max(1U, inner), add_mode);
+        build_part(source, detected, i, directory, there, options, std::max(1U, inner), add_mode);
   });
 
   IndexResult result;
@@ -201,7 +202,11 @@ IndexResult build_index(const std::string& path, const IndexOptions& options) {
                             printable(part.shard), printable(path)));
   }
   const uint32_t add_mode = mode_like(*source.file_system, source.root);
-  bool in_cache = options.where == IndexWhere::cache;
+  // torchvision takes every directory in a folder of classes for one, `.stoker` too: there it is
+  // put beside the data only when asked to.
+  const bool disturbs = !detected.layout.classes.empty() && detected.layout.list.empty() &&
+                        options.where == IndexWhere::automatic;
+  bool in_cache = options.where == IndexWhere::cache || disturbs;
   if (!in_cache && !prepare_directory(paths.beside, add_mode)) {
     if (options.where == IndexWhere::beside) {
       throw Error(ErrorKind::permission,

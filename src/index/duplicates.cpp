@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "index/duplicates.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -62,6 +64,24 @@ std::vector<DuplicateKey> find_duplicates(const Index& index) {
   std::sort(duplicates.begin(), duplicates.end(),
             [](const DuplicateKey& a, const DuplicateKey& b) { return a.sample < b.sample; });
   return duplicates;
+}
+
+Fault duplicate_fault(const Index& index, const DuplicateKey& twice) {
+  const Index::Place place = index.place(twice.sample);
+  const Segment& segment = index.segment(place.segment);
+  Fault fault;
+  fault.sample = segment.key(place.sample);
+  fault.shard = fault.sample;
+  for (uint32_t f = 0; f < segment.fields().size(); ++f) {
+    const Extent extent = segment.locate(place.sample, f).extent;
+    if (extent.container != Container::shard) continue;
+    fault.shard = segment.shard(extent.number).path;
+    fault.offset = extent.offset;
+    break;
+  }
+  fault.cause = fmt::format("duplicate key: sample {} has the key of sample {}", twice.sample,
+                            twice.first);
+  return fault;
 }
 
 }  // namespace stoker

@@ -17,4 +17,7 @@ struct DuplicateKey {
 /// sorted hashes of all segments at once, so memory grows with the duplicates alone.
 std::vector<DuplicateKey> find_duplicates(const Index& index);
 
+/// The same as a fault of the later sample.
+Fault duplicate_fault(const Index& index, const DuplicateKey& twice);
+
 }  // namespace stoker

@@ -15,16 +15,18 @@ namespace stoker {
 namespace fs = std::filesystem;
 
 SegmentBuilder::SegmentBuilder(const Source& source, std::string directory, std::string name,
-                               const IndexOptions& options, unsigned threads, uint32_t add_mode)
+                               const std::set<std::string>& there, const IndexOptions& options,
+                               unsigned threads, uint32_t add_mode)
     : source_(source),
       directory_(std::move(directory)),
       name_(std::move(name)),
+      there_(there),
       options_(options),
       threads_(threads),
       add_mode_(add_mode) {}
 
-std::string SegmentBuilder::file_name(const std::string& name, size_t number) {
-  return fmt::format("{}.{:03}.seg", name, number);
+std::string SegmentBuilder::stem(const std::string& name, size_t number) {
+  return fmt::format("{}.{:03}", name, number);
 }
 
 uint32_t SegmentBuilder::shard(const Shard& shard) {
@@ -105,17 +107,22 @@ void SegmentBuilder::close() {
   wait();
   Depth depth = options_.depth;
   if (options_.verify_stated && !stated_.empty()) depth = Depth::full;
-  const std::string path = (fs::path(directory_) / file_name(name_, entries.size())).string();
-  if (depth == Depth::full && completed_before(path)) {
+  const std::string stem = this->stem(name_, entries.size());
+  std::string complete;
+  for (const std::string& name : segments_named(there_, stem)) {
+    const std::string path = directory_ + "/" + name;
+    if (depth == Depth::full && completed_before(path)) complete = path;
+  }
+  if (!complete.empty()) {
     ++reused;
-    entries.push_back(entry_of(path, Segment(path)));
+    entries.push_back(entry_of(complete, Segment(complete)));
   } else {
-    auto work = [this, path, depth, segment = std::move(segment_),
+    auto work = [this, stem, depth, segment = std::move(segment_),
                  stated = std::move(stated_)]() mutable {
       if (depth == Depth::full) {
         complete_segment(segment, source_, stated, threads_, options_.progress);
       }
-      return segment.write(path, depth, add_mode_);
+      return segment.write(directory_, stem, depth, add_mode_);
     };
     // The scan goes on meanwhile; one segment at a time bounds the memory.
     pending_ = std::async(threads_ > 1 ? std::launch::async : std::launch::deferred,
@@ -157,8 +164,38 @@ SegmentEntry entry_of(const std::string& path, const Segment& segment) {
   return entry;
 }
 
+namespace {
+
+/// Whether the segment at `path` still describes the file from offset `begin` on.
+std::optional<SegmentEntry> still_right(const std::string& path, const std::string& shard_path,
+                                        const FileInfo& now, uint64_t begin, Depth depth,
+                                        uint64_t& end) {
+  if (!fs::exists(path)) return std::nullopt;
+  try {
+    const Segment segment(path);
+    segment.verify_all();
+    if (segment.shard_count() != 1 || segment.depth() < depth) return std::nullopt;
+    const Shard shard = segment.shard(0);
+    // Without a recorded time only checksums could tell; good enough unless they are asked for.
+    const bool same_time = shard.modified_ns == 0
+                               ? segment.depth() == Depth::full && depth == Depth::structure
+                               : shard.modified_ns == now.modified_ns;
+    if (shard.path != shard_path || shard.size != now.size || !same_time ||
+        shard.begin != begin || shard.compression != Compression::none) {
+      return std::nullopt;
+    }
+    end = shard.end;
+    return entry_of(path, segment);
+  } catch (const Error&) {
+    return std::nullopt;  // damaged: it is made anew
+  }
+}
+
+}  // namespace
+
 std::optional<std::vector<SegmentEntry>> reusable_segments(const Source& source, const Part& part,
                                                            const std::string& directory,
+                                                           const std::set<std::string>& there,
                                                            const std::string& name, Depth depth) {
   if (part.shard.empty()) return std::nullopt;
   const std::optional<FileInfo> now =
@@ -167,29 +204,36 @@ std::optional<std::vector<SegmentEntry>> reusable_segments(const Source& source,
   std::vector<SegmentEntry> entries;
   uint64_t covered = 0;
   do {
-    const std::string path =
-        (fs::path(directory) / SegmentBuilder::file_name(name, entries.size())).string();
-    if (!fs::exists(path)) return std::nullopt;
-    try {
-      const Segment segment(path);
-      segment.verify_all();
-      if (segment.shard_count() != 1 || segment.depth() < depth) return std::nullopt;
-      const Shard shard = segment.shard(0);
-      // Without a recorded time only checksums could tell; good enough unless they are asked for.
-      const bool same_time = shard.modified_ns == 0
-                                 ? segment.depth() == Depth::full && depth == Depth::structure
-                                 : shard.modified_ns == now->modified_ns;
-      if (shard.path != part.shard || shard.size != now->size || !same_time ||
-          shard.begin != covered || shard.compression != Compression::none) {
-        return std::nullopt;
-      }
-      covered = shard.end;
-      entries.push_back(entry_of(path, segment));
-    } catch (const Error&) {
-      return std::nullopt;  // damaged: it is made anew
+    std::optional<SegmentEntry> found;
+    for (const std::string& file :
+         segments_named(there, SegmentBuilder::stem(name, entries.size()))) {
+      if (found) break;
+      found = still_right(directory + "/" + file, part.shard, *now, covered, depth, covered);
     }
+    if (!found) return std::nullopt;
+    entries.push_back(std::move(*found));
   } while (covered < now->size);
   return entries;
+}
+
+std::set<std::string> names_in(const std::string& directory) {
+  std::set<std::string> names;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(directory, missing)) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+std::vector<std::string> segments_named(const std::set<std::string>& names,
+                                        const std::string& stem) {
+  constexpr size_t kRest = std::string_view(".01234567.seg").size();
+  std::vector<std::string> found;
+  for (auto name = names.lower_bound(stem + "."); name != names.end(); ++name) {
+    if (!name->starts_with(stem + ".")) break;
+    if (name->size() == stem.size() + kRest && name->ends_with(".seg")) found.push_back(*name);
+  }
+  return found;
 }
 
 }  // namespace stoker

@@ -3,6 +3,7 @@
 
 #include <future>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,9 +19,11 @@ namespace stoker {
 /// Turns what a scan of one part finds into segments: one, or several for a large shard.
 class SegmentBuilder final : public ScanSink {
  public:
-  /// Segments go to `directory` as NAME.000.seg, NAME.001.seg, …
+  /// Segments go to `directory` as NAME.000.CRC.seg, NAME.001.CRC.seg, …; `there` are the names of
+  /// the files in it.
   SegmentBuilder(const Source& source, std::string directory, std::string name,
-                 const IndexOptions& options, unsigned threads, uint32_t add_mode);
+                 const std::set<std::string>& there, const IndexOptions& options,
+                 unsigned threads, uint32_t add_mode);
 
   uint32_t shard(const Shard& shard) override;
   void sample(std::string_view key, std::span<const FoundField> fields) override;
@@ -34,7 +37,7 @@ class SegmentBuilder final : public ScanSink {
   uint64_t hidden_names = 0;
   uint64_t reused = 0;  // segments of files that an earlier run had completed
 
-  static std::string file_name(const std::string& name, size_t number);
+  static std::string stem(const std::string& name, size_t number);
 
  private:
   /// Begins a new segment when the current one is full and nothing of it lies behind `offset`.
@@ -48,6 +51,7 @@ class SegmentBuilder final : public ScanSink {
   const Source& source_;
   std::string directory_;
   std::string name_;
+  const std::set<std::string>& there_;
   const IndexOptions& options_;
   unsigned threads_;
   uint32_t add_mode_;
@@ -62,7 +66,14 @@ class SegmentBuilder final : public ScanSink {
 /// otherwise.
 std::optional<std::vector<SegmentEntry>> reusable_segments(const Source& source, const Part& part,
                                                            const std::string& directory,
+                                                           const std::set<std::string>& there,
                                                            const std::string& name, Depth depth);
+
+/// Names of the files in a directory; none where it does not exist.
+std::set<std::string> names_in(const std::string& directory);
+/// Those of them that are segments with this stem: STEM.CRC.seg.
+std::vector<std::string> segments_named(const std::set<std::string>& names,
+                                        const std::string& stem);
 
 /// What a manifest says about the segment at `path`.
 SegmentEntry entry_of(const std::string& path, const Segment& segment);

@@ -18,6 +18,8 @@
 #include "dataset/manifest.h"
 #include "dataset/reader.h"
 #include "index/build_index.h"
+#include "index/segment_builder.h"
+#include "os/directory_lock.h"
 #include "os/output_file.h"
 #include "os/scratch_directory.h"
 #include "pack/plan.h"
@@ -31,11 +33,13 @@ namespace {
 /// Where things lie while a destination is being written.
 struct Destination {
   std::string root;
-  std::string plan;  // directory; gone when the work is complete
+  std::string plan;      // directory; gone when the work is complete
+  std::string old_plan;  // the same on its way out: renamed first, so it is whole or not there
 
   explicit Destination(const std::string& path)
       : root(fs::weakly_canonical(path).string()),
-        plan((fs::path(root) / kIndexDirectory / "pack").string()) {}
+        plan((fs::path(root) / kIndexDirectory / "pack").string()),
+        old_plan(plan + ".done") {}
 
   std::string dataset(const std::string& directory) const {
     return directory.empty() ? root : root + "/" + directory;
@@ -54,8 +58,38 @@ std::vector<std::string> dataset_directories(const PackOptions& options) {
   return names;
 }
 
-/// Everything that an earlier pack wrote, complete or not; files that are not ours stay.
+void remove_plan(const Destination& destination) {
+  fs::remove_all(destination.old_plan);
+  if (!fs::exists(destination.plan)) return;
+  fs::rename(destination.plan, destination.old_plan);
+  fs::remove_all(destination.old_plan);
+}
+
+/// A directory of ours that has nothing in it any more.
+void remove_if_empty(const fs::path& directory) {
+  std::error_code ignored;
+  fs::remove(directory, ignored);
+}
+
+void remove_shard(const std::string& path) {
+  fs::remove(path);
+  fs::remove(OutputFile::temporary_name(path));
+}
+
+/// Everything that an earlier pack wrote, complete or not; files that are not ours stay. The plan
+/// goes last: it knows the names of shards that were not finished.
 void remove_earlier(const Destination& destination) {
+  try {
+    if (const std::optional<Plan> plan = Plan::read(destination.plan)) {
+      for (const PlannedDataset& dataset : plan->datasets) {
+        for (const PlannedShard& shard : dataset.shards) {
+          remove_shard(destination.dataset(dataset.directory) + "/" + shard.name);
+        }
+      }
+    }
+  } catch (const Error&) {
+    // Damaged: what has a segment is still known.
+  }
   std::set<std::string> directories{""};
   if (fs::is_directory(destination.root)) {
     for (const auto& entry : fs::directory_iterator(destination.root)) {
@@ -66,48 +100,45 @@ void remove_earlier(const Destination& destination) {
     const std::string directory = destination.dataset(name);
     const fs::path index = fs::path(directory) / kIndexDirectory;
     if (!fs::is_directory(index)) continue;
+    fs::remove(index / kManifestName);  // from here on nobody takes it for complete
     for (const auto& entry : fs::directory_iterator(index)) {
-      constexpr std::string_view kEnding = ".000.seg";
-      std::string shard = entry.path().filename().string();
-      if (!shard.ends_with(kEnding)) continue;
-      shard.resize(shard.size() - kEnding.size());
-      fs::remove(directory + "/" + shard);
-      fs::remove(OutputFile::temporary_name(directory + "/" + shard));
+      const auto shard = shard_of_segment(entry.path().filename().string());
+      if (shard) remove_shard(directory + "/" + *shard);
     }
+    if (name.empty()) continue;
     fs::remove_all(index);
-    if (!name.empty() && fs::is_empty(directory)) fs::remove(directory);
+    remove_if_empty(directory);
   }
+  remove_plan(destination);
+  fs::remove_all(fs::path(destination.root) / kIndexDirectory);
 }
 
-/// Names in the destination that no plan of ours explains.
-std::vector<std::string> foreign_files(const Destination& destination, const Plan* plan) {
-  std::set<std::string> ours{kIndexDirectory};
-  if (plan != nullptr) {
-    for (const PlannedDataset& dataset : plan->datasets) {
-      if (!dataset.directory.empty()) ours.insert(dataset.directory);
-      if (!dataset.directory.empty()) continue;
-      for (const PlannedShard& shard : dataset.shards) {
-        ours.insert(shard.name);
-        ours.insert(fs::path(OutputFile::temporary_name(shard.name)).filename().string());
-      }
-    }
+/// A directory that is made where it does not exist, and goes again if nothing came into it.
+class NewDirectory {
+ public:
+  explicit NewDirectory(std::string path) : path_(std::move(path)) {
+    existed_ = fs::is_directory(path_);
+    make_directories(path_);
   }
-  std::vector<std::string> foreign;
-  for (const auto& entry : fs::directory_iterator(destination.root)) {
-    const std::string name = entry.path().filename().string();
-    if (!ours.contains(name)) foreign.push_back(name);
+  ~NewDirectory() {
+    if (!existed_) remove_if_empty(path_);
   }
-  std::sort(foreign.begin(), foreign.end());
-  return foreign;
-}
+  NewDirectory(const NewDirectory&) = delete;
+  NewDirectory& operator=(const NewDirectory&) = delete;
 
-uint64_t fingerprint_now(const Source& source, const PackOptions& options) {
+ private:
+  std::string path_;
+  bool existed_ = false;
+};
+
+/// What fingerprint_of() says about the source as it is now.
+uint64_t fingerprint_now(const Source& source, const PackOptions& options, bool with_times) {
   const ScratchDirectory scratch;
   IndexOptions scan;
   scan.jobs = options.jobs;
   scan.progress = options.progress;
   (void)build_index_in(source, detect_format(source), scratch.path(), scan);
-  return fingerprint_of(Index(scratch.path()));
+  return fingerprint_of(Index(scratch.path()), with_times);
 }
 
 /// The result of an earlier run with the same options; nothing where there is none.
@@ -126,6 +157,8 @@ std::optional<PackResult> complete_already(const Destination& destination, const
     const Json origin = Json::parse(manifest.origin);
     if (origin.at("options") != wanted) return std::nullopt;
     fingerprint = origin.at("fingerprint").get<uint64_t>();
+    result.filtered = origin.at("filtered").get<uint64_t>();
+    result.hidden = origin.at("hidden").get<uint64_t>();
     result.format = manifest.format;
     result.source_format = origin.at("source_format").get<std::string>();
     result.samples += manifest.samples();
@@ -143,7 +176,7 @@ std::optional<PackResult> complete_already(const Destination& destination, const
       result.left_out.push_back(fault_from_json(fault));
     }
   }
-  if (fingerprint_now(source, options) != fingerprint) {
+  if (fingerprint_now(source, options, false) != fingerprint) {
     throw Error(ErrorKind::usage,
                 fmt::format("{}: holds a complete pack, but of a source that was different then: "
                             "add --overwrite to pack it anew",
@@ -171,7 +204,6 @@ void check_paths(const std::string& source, const DatasetPaths& from,
 /// Returns the plan to go on with, if there is one.
 std::optional<Plan> prepare(const Destination& destination, const PackOptions& options,
                             const Json& wanted) {
-  if (!fs::is_directory(destination.root)) return std::nullopt;
   if (options.overwrite) remove_earlier(destination);
   std::optional<Plan> plan = Plan::read(destination.plan);
   if (plan && plan->options != wanted) {
@@ -181,7 +213,7 @@ std::optional<Plan> prepare(const Destination& destination, const PackOptions& o
                             printable(destination.root)));
   }
   if (plan) return plan;
-  fs::remove_all(destination.plan);  // planning was interrupted
+  remove_plan(destination);  // planning was interrupted
   const fs::path index = fs::path(destination.root) / kIndexDirectory;
   if (fs::is_directory(index) && fs::is_empty(index)) fs::remove(index);
   if (fs::exists(index)) {
@@ -190,11 +222,11 @@ std::optional<Plan> prepare(const Destination& destination, const PackOptions& o
                             "--overwrite to replace what pack wrote there",
                             printable(destination.root)));
   }
-  const std::vector<std::string> foreign = foreign_files(destination, nullptr);
+  const std::set<std::string> foreign = names_in(destination.root);
   if (!foreign.empty()) {
     throw Error(ErrorKind::usage,
                 fmt::format("{}: is not empty ({}{}): choose an empty directory",
-                            printable(destination.root), printable(foreign.front()),
+                            printable(destination.root), printable(*foreign.begin()),
                             foreign.size() > 1 ? ", …" : ""));
   }
   return std::nullopt;
@@ -257,10 +289,15 @@ void write_shards(const Source& source, const WriteFormat& write, const Destinat
   Readers readers(std::make_shared<Index>(destination.plan + "/source"), reading);
   uint64_t samples = 0;
   uint64_t bytes = 0;
+  std::vector<std::set<std::string>> there;
+  for (const PlannedDataset& dataset : plan.datasets) {
+    there.push_back(names_in(destination.dataset(dataset.directory) + "/" + kIndexDirectory));
+  }
   for (Task& task : tasks) {
     const PlannedDataset& dataset = plan.datasets[task.dataset];
     const PlannedShard& shard = dataset.shards[task.shard];
-    task.entry = finished_shard(destination.dataset(dataset.directory), shard.name);
+    task.entry = finished_shard(destination.dataset(dataset.directory), there[task.dataset],
+                                shard.name);
     if (task.entry) {
       ++result.shards_reused;
     } else {
@@ -316,7 +353,9 @@ void write_manifest(const Destination& destination, const Plan& plan, size_t num
   if (manifest.schema.find(kLabelField)) manifest.schema.classes = classes;
   Json origin{{"options", plan.options},
               {"source_format", plan.source_format},
-              {"fingerprint", plan.fingerprint}};
+              {"fingerprint", plan.fingerprint},
+              {"filtered", plan.filtered},
+              {"hidden", plan.hidden}};
   origin["left_out"] = Json::array();
   if (number == 0) {
     for (const Fault& fault : plan.left_out) origin["left_out"].push_back(to_json(fault));
@@ -329,9 +368,10 @@ void write_manifest(const Destination& destination, const Plan& plan, size_t num
   result.datasets.push_back(directory);
 }
 
+/// The result is complete: what only served to make it goes.
 void finish(const Destination& destination, const PackOptions& options) {
-  fs::remove_all(destination.plan);
-  if (!options.split.empty()) fs::remove(fs::path(destination.root) / kIndexDirectory);
+  remove_plan(destination);
+  if (!options.split.empty()) remove_if_empty(fs::path(destination.root) / kIndexDirectory);
   sync_directory(destination.root);
 }
 
@@ -356,10 +396,22 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
   const std::string name = name_of_source(paths);
   const Json wanted = options_of(name, options);
   const Source source = source_at(paths, options.list, nullptr);
+  const NewDirectory created(destination.root);
+  const DirectoryLock lock(destination.root);
   if (!options.overwrite && !fs::exists(destination.plan)) {
-    if (auto done = complete_already(destination, source, options, wanted)) return *done;
+    if (auto done = complete_already(destination, source, options, wanted)) {
+      finish(destination, options);  // where the earlier run was killed while doing that
+      return *done;
+    }
   }
   std::optional<Plan> plan = prepare(destination, options, wanted);
+  if (plan && fingerprint_now(source, options, true) !=
+                  fingerprint_of(Index(destination.plan + "/source"), true)) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: holds an unfinished pack of a source that has changed since: add "
+                            "--overwrite to begin anew",
+                            printable(destination.root)));
+  }
   if (!plan) {
     const Detected detected = detect_format(source);
     const bool compressed =
@@ -371,7 +423,6 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
                               "first without --shuffle, then shuffle the result",
                               printable(source_path)));
     }
-    const bool existed = fs::is_directory(destination.root);
     make_directories(destination.plan);
     try {
       plan = make_plan(source, detected, *format->write, name, paths.existing_index().value_or(""),
@@ -380,7 +431,6 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
       // Nothing was written yet: leave things as they were found.
       std::error_code ignored;
       fs::remove_all(fs::path(destination.root) / kIndexDirectory, ignored);
-      if (!existed) fs::remove(destination.root, ignored);
       throw;
     }
   }

@@ -184,14 +184,7 @@ void Planner::run(std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& 
   }
   for (const DuplicateKey& twice : find_duplicates(index)) {
     named_.insert(twice.sample);
-    const Index::Place place = index.place(twice.sample);
-    Fault fault;
-    fault.shard = index.segment(place.segment).shard_count() > 0
-                      ? index.segment(place.segment).shard(0).path
-                      : "";
-    fault.sample = index.key(twice.sample);
-    fault.cause = fmt::format("sample {} has the same key as sample {}", twice.sample, twice.first);
-    plan.left_out.push_back(std::move(fault));
+    plan.left_out.push_back(duplicate_fault(index, twice));
   }
   const uint64_t size = index.size();
   const Permutation shuffled(size, options_.shuffle.value_or(0));
@@ -249,14 +242,20 @@ Error nothing_to_pack(const Plan& plan) {
 
 }  // namespace
 
-uint64_t fingerprint_of(const Index& source) {
+uint64_t fingerprint_of(const Index& source, bool with_times) {
   uint64_t print = source.size();
   for (uint32_t s = 0; s < source.manifest().segments.size(); ++s) {
     const Segment& segment = source.segment(s);
+    for (uint32_t i = 0; i < segment.shard_count() && with_times; ++i) {
+      print = mix64(print ^ static_cast<uint64_t>(segment.shard(i).modified_ns));
+    }
     for (uint64_t i = 0; i < segment.samples(); ++i) {
       print = mix64(print ^ hash64(segment.key(i)));
       for (uint32_t f = 0; f < segment.fields().size(); ++f) {
-        print = mix64(print ^ (segment.locate(i, f).extent.length + f));
+        const Extent extent = segment.locate(i, f).extent;
+        print = mix64(print ^ (extent.length + f));
+        // The offset of a whole file is its time of modification.
+        if (with_times && extent.container == Container::file) print = mix64(print ^ extent.offset);
       }
     }
   }
@@ -311,7 +310,7 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
   Planner planner(reader, write, options);
   planner.run(planners, plan);
   if (planner.taken() == 0) throw nothing_to_pack(plan);
-  plan.fingerprint = fingerprint_of(*index);
+  plan.fingerprint = fingerprint_of(*index, false);
 
   for (size_t i = 0; i < count; ++i) {
     planners[i]->finish();

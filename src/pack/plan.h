@@ -53,8 +53,9 @@ struct Plan {
 /// them.
 Json options_of(const std::string& source_name, const PackOptions& options);
 
-/// Changes when a sample of the source is added, removed, renamed or gets another size.
-uint64_t fingerprint_of(const Index& source);
+/// Changes when a sample of the source is added, removed, renamed or gets another size; with times
+/// also when a file was modified.
+uint64_t fingerprint_of(const Index& source, bool with_times);
 
 /// Scans the source and settles the plan in `directory`. `source_index` is where the source has an
 /// index of its own, or empty.

@@ -289,30 +289,35 @@ SegmentEntry ShardBuilder::run() {
   // No modification time: two runs must give the same bytes, and there are checksums.
   segment_.shards().front() = {job_.name, size, 0, 0, size, crc_, Compression::none};
   file_.commit();
-  const std::string path = segment_path(job_.directory, job_.name);
-  return segment_.write(path, Depth::full, 0);
+  return segment_.write(job_.directory + "/" + kIndexDirectory, SegmentBuilder::stem(job_.name, 0),
+                        Depth::full, 0);
 }
 
 }  // namespace
 
-std::string segment_path(const std::string& directory, const std::string& shard_name) {
-  return (fs::path(directory) / kIndexDirectory / SegmentBuilder::file_name(shard_name, 0))
-      .string();
+std::optional<SegmentEntry> finished_shard(const std::string& directory,
+                                           const std::set<std::string>& there,
+                                           const std::string& name) {
+  const auto file = real_file_system().info(directory + "/" + name, false);
+  if (!file) return std::nullopt;
+  for (const std::string& segment_name : segments_named(there, SegmentBuilder::stem(name, 0))) {
+    const std::string path = directory + "/" + kIndexDirectory + "/" + segment_name;
+    try {
+      const Segment segment(path);
+      segment.verify_all();
+      const Shard shard = segment.shard(0);
+      if (shard.path == name && shard.size == file->size) return entry_of(path, segment);
+    } catch (const Error&) {
+      continue;  // damaged: the shard is written again
+    }
+  }
+  return std::nullopt;
 }
 
-std::optional<SegmentEntry> finished_shard(const std::string& directory, const std::string& name) {
-  const std::string path = segment_path(directory, name);
-  const auto file = real_file_system().info(directory + "/" + name, false);
-  if (!file || !fs::exists(path)) return std::nullopt;
-  try {
-    const Segment segment(path);
-    segment.verify_all();
-    const Shard shard = segment.shard(0);
-    if (shard.path != name || shard.size != file->size) return std::nullopt;
-    return entry_of(path, segment);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
+std::optional<std::string> shard_of_segment(const std::string& segment) {
+  constexpr std::string_view kRest = ".000.01234567.seg";
+  if (segment.size() <= kRest.size() || !segment.ends_with(".seg")) return std::nullopt;
+  return segment.substr(0, segment.size() - kRest.size());
 }
 
 SegmentEntry write_shard(const ShardJob& job) { return ShardBuilder(job).run(); }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,14 @@ struct ShardJob {
   Progress* progress = nullptr;
 };
 
-/// Where the segment of a shard lies: its journal entry.
-std::string segment_path(const std::string& directory, const std::string& shard_name);
+/// The entry of a shard that an earlier run has finished; nothing where it has not. `there` are
+/// the names of the files in the dataset's index.
+std::optional<SegmentEntry> finished_shard(const std::string& directory,
+                                           const std::set<std::string>& there,
+                                           const std::string& name);
 
-/// The entry of a shard that an earlier run has finished; nothing where it has not.
-std::optional<SegmentEntry> finished_shard(const std::string& directory, const std::string& name);
+/// The name of the shard that a segment of this name is the journal entry of; nothing for others.
+std::optional<std::string> shard_of_segment(const std::string& segment);
 
 /// Writes the shard, then its segment of full depth. Samples that cannot be read are left out and
 /// stand as faults in the segment.
