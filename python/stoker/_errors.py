@@ -31,7 +31,7 @@ class LeftOutError(RuntimeError):
         named = "".join(f"\n  {fault}" for fault in result.left_out[:10])
         more = f"\n  and {len(result.left_out) - 10:,} more" if len(result.left_out) > 10 else ""
         super().__init__(
-            f"{len(result.left_out):,} could not be read and are left out of {', '.join(result.datasets)} "
+            f"{len(result.left_out):,} left out of {', '.join(result.datasets)} because of faults "
             f"(skip_bad=True accepts that):{named}{more}"
         )
         self.result = result

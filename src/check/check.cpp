@@ -15,6 +15,7 @@
 #include "check/faults.h"
 #include "check/verify.h"
 #include "dataset/reader.h"
+#include "format/member_name.h"
 #include "index/build_index.h"
 #include "index/duplicates.h"
 #include "os/scratch_directory.h"
@@ -30,7 +31,9 @@ struct Subject {
   std::shared_ptr<const Index> index;
 
   Subject(const std::string& path, const std::string& list)
-      : paths(DatasetPaths::of(path)), source(source_at(paths, list, nullptr)) {}
+      : paths(DatasetPaths::of(path)), source(source_at(paths, list, nullptr)) {
+    paths.refuse_unfinished();
+  }
 
   IndexResult scan(const Detected& detected, Depth depth, const CheckOptions& options) {
     scratch = std::make_unique<ScratchDirectory>();
@@ -62,6 +65,16 @@ void add_unknown_shards(const Index& index, const Layout& layout, Faults& faults
   for (const Part& part : layout.parts) {
     if (part.shard.empty() || known.contains(part.shard)) continue;
     faults.add({part.shard, 0, "", "", "is not in the index: run stoker index"});
+  }
+  const FileNames& files = layout.files;
+  if (files.files.size() == index.manifest().shards()) return;
+  for (size_t i = 0; i < files.files.size(); ++i) {
+    const std::string& directory = files.directories[files.files[i].directory];
+    const std::string path =
+        (directory.empty() ? "" : directory + "/") + std::string(files.name(i));
+    const auto name = split_member_name(path);
+    if (!name || index.find(name->key)) continue;
+    faults.add({path, 0, "", "", "is not in the index: run stoker index"});
   }
 }
 

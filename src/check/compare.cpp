@@ -181,7 +181,12 @@ std::pair<uint64_t, uint64_t> content_of(const NamedValues& values) {
   return {hash64(text), hash64(text + "#")};
 }
 
-using Counts = std::map<std::pair<uint64_t, uint64_t>, std::pair<int64_t, uint64_t>>;
+/// How often some contents occur here less there, and the first sample on each side that has them.
+struct Count {
+  int64_t more = 0;
+  uint64_t here = ~uint64_t{0}, there = ~uint64_t{0};
+};
+using Counts = std::map<std::pair<uint64_t, uint64_t>, Count>;
 
 void count_contents(const Reader& reader, int64_t sign, unsigned jobs, Progress* progress,
                     Counts& counts, Comparison& result, Differences& differences) {
@@ -190,17 +195,27 @@ void count_contents(const Reader& reader, int64_t sign, unsigned jobs, Progress*
   parallel_for((size + kChunkSamples - 1) / kChunkSamples, jobs, [&](size_t chunk) {
     const uint64_t first = chunk * kChunkSamples;
     const std::vector<uint64_t> samples = range(first, std::min(size, first + kChunkSamples));
-    try {
-      const Samples read = read_many(reader, samples);
-      for (size_t i = 0; i < samples.size(); ++i) {
+    const auto count = [&](std::span<const uint64_t> some) {
+      const Samples read = read_many(reader, some);
+      for (size_t i = 0; i < some.size(); ++i) {
         const auto content = content_of(by_name(read, i, reader.index().schema()));
         const std::lock_guard lock(mutex);
-        auto& [count, example] = counts[content];
-        count += sign;
-        example = samples[i];
+        Count& known = counts[content];
+        known.more += sign;
+        uint64_t& example = sign > 0 ? known.here : known.there;
+        example = std::min(example, some[i]);
       }
-    } catch (const Error& error) {
-      differences.add(result.different, error.what());
+    };
+    try {
+      count(samples);
+    } catch (const Error&) {
+      for (const uint64_t& sample : samples) {  // each by itself: which one is it?
+        try {
+          count({&sample, 1});
+        } catch (const Error& error) {
+          differences.add(result.different, error.what());
+        }
+      }
     }
     if (progress == nullptr) return;
     progress->samples += samples.size();
@@ -216,16 +231,15 @@ void compare_contents(const Reader& here, const Reader& there, unsigned jobs, Pr
   count_contents(here, 1, jobs, progress, counts, result, differences);
   count_contents(there, -1, jobs, progress, counts, result, differences);
   for (const auto& [content, found] : counts) {
-    const auto& [count, example] = found;
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = 0; i < found.more; ++i) {
       differences.add(result.only_here,
-                      fmt::format("contents of '{}' are only in the first",
-                                  printable(here.index().key(example))));
+                      fmt::format("contents of '{}' are more often in the first",
+                                  printable(here.index().key(found.here))));
     }
-    for (int64_t i = 0; i > count; --i) {
+    for (int64_t i = 0; i > found.more; --i) {
       differences.add(result.only_there,
-                      fmt::format("contents of '{}' are only in the second",
-                                  printable(there.index().key(example))));
+                      fmt::format("contents of '{}' are more often in the second",
+                                  printable(there.index().key(found.there))));
     }
   }
   differences.finish();

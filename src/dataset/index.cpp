@@ -45,6 +45,18 @@ DatasetPaths DatasetPaths::of(const std::string& path) {
   return paths;
 }
 
+void DatasetPaths::refuse_unfinished() const {
+  std::error_code ignored;
+  if (!file.empty() || fs::exists(fs::path(beside) / kManifestName, ignored)) return;
+  // A split has its plan one level up.
+  const fs::path above = fs::path(root).parent_path() / kIndexDirectory;
+  const bool split = fs::is_directory(beside, ignored) && fs::exists(above / kPackPlan, ignored);
+  if (!split && !fs::exists(fs::path(beside) / kPackPlan, ignored)) return;
+  throw Error(ErrorKind::corrupt,
+              fmt::format("{}: is an unfinished pack: run the same stoker pack again to finish it",
+                          printable(path)));
+}
+
 std::optional<std::string> DatasetPaths::existing_index() const {
   for (const std::string& directory : {beside, cache}) {
     std::error_code ignored;

@@ -23,9 +23,14 @@ struct DatasetPaths {
 
   /// Throws Error(not_found) where there is nothing at `path`.
   static DatasetPaths of(const std::string& path);
+  /// Throws Error(corrupt) where `pack` has begun to write the dataset and was not finished.
+  void refuse_unfinished() const;
   /// The one of the two that holds a manifest; beside comes first.
   std::optional<std::string> existing_index() const;
 };
+
+/// Where `pack` keeps its plan until it is done, below a dataset's index directory.
+inline constexpr const char* kPackPlan = "pack/plan.json";
 
 /// An index open for reading: look-ups by number and by key. Opening reads the manifest alone.
 /// Safe from many threads, also after a fork.

@@ -85,10 +85,26 @@ Batch Reader::locate(std::span<const uint64_t> samples, std::span<const uint32_t
       if (!item.located.has_scalar || options_.fetch_inline) {
         item.length = item.located.extent.length;
       }
+      check_bounds(segment, item.located.extent);
       batch.items.push_back(item);
     }
   }
   return batch;
+}
+
+void Reader::check_bounds(const Segment& segment, const Extent& extent) {
+  // No file is larger: sums of lengths cannot overflow.
+  constexpr uint64_t kMaxLength = uint64_t{1} << 48;
+  bool fits = extent.length <= kMaxLength;
+  if (fits && extent.container == Container::shard) {
+    const std::optional<uint64_t> size = segment.plain_size(extent.number);
+    fits = !size || (extent.offset <= *size && extent.length <= *size - extent.offset);
+  }
+  if (fits) return;
+  throw Error(ErrorKind::corrupt,
+              fmt::format("the index speaks of {} bytes at offset {}, where none can be: run "
+                          "stoker index",
+                          extent.length, extent.offset));
 }
 
 Fault Reader::fault(const Batch& batch, const Item& item, std::string cause) const {
@@ -191,7 +207,17 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
   std::vector<ReadFailure> failures;
   Fetcher& fetcher = this->fetcher();
   const auto fail = [&](uint32_t item, const Error& error) {
-    Fault fault = this->fault(batch, batch.items[item], error.what());
+    Fault fault;
+    try {
+      fault = this->fault(batch, batch.items[item], error.what());
+    } catch (const std::exception&) {  // the index is what is damaged
+      fault.cause = error.what();
+    }
+    for (const std::string& root : options_.roots) {
+      // The fault names the shard: the message need not repeat it, nor say where it lies.
+      const std::string prefix = printable(root + "/" + fault.shard) + ": ";
+      if (fault.cause.starts_with(prefix)) fault.cause.erase(0, prefix.size());
+    }
     batch.items[item].failed = true;
     const std::lock_guard lock(mutex);
     failures.push_back({item, error.kind(), std::move(fault), error.os_error()});
@@ -338,16 +364,19 @@ void Reader::fetch_extent(Fetcher& fetcher, const Segment& segment, const Extent
   std::memcpy(into.data(), decoded.data() + extent.offset, into.size());
 }
 
+Value Reader::decode(const Item& item) const {
+  if (item.located.has_scalar &&
+      (!options_.fetch_inline || item.located.extent.container == Container::absent)) {
+    // Another segment may hold other numbers under this name: this one's say what it is.
+    const uint32_t local = index_->local_field(item.segment, item.field).value();
+    return decode_scalar(index_->segment(item.segment).fields()[local], item.located.scalar);
+  }
+  return decode_value(index_->schema().fields[item.field], {item.data, item.length});
+}
+
 Value Reader::decode(const Batch& batch, const Item& item) const {
-  const Field& field = index_->schema().fields[item.field];
   try {
-    if (item.located.has_scalar &&
-        (!options_.fetch_inline || item.located.extent.container == Container::absent)) {
-      // Another segment may hold other numbers under this name: this one's say what it is.
-      const uint32_t local = index_->local_field(item.segment, item.field).value();
-      return decode_scalar(index_->segment(item.segment).fields()[local], item.located.scalar);
-    }
-    return decode_value(field, {item.data, item.length});
+    return decode(item);
   } catch (const Error& error) {
     throw Error(error.kind(), fault(batch, item, error.what()).message());
   }

@@ -77,6 +77,8 @@ class Reader {
   /// The value of an item that was fetched; points into item.data.
   /// Throws Error(corrupt) that names shard, sample and field.
   Value decode(const Batch& batch, const Item& item) const;
+  /// The same; throws with the cause alone.
+  Value decode(const Item& item) const;
 
   /// Shard and offset of an item, for messages.
   Fault fault(const Batch& batch, const Item& item, std::string cause) const;
@@ -86,6 +88,7 @@ class Reader {
   Fetcher& fetcher() const;
   std::string file_path(const Segment& segment, uint64_t sample, const Item& item) const;
   void verify(Item& item) const;
+  static void check_bounds(const Segment& segment, const Extent& extent);
   void fetch_run(Fetcher& fetcher, const Batch& batch, std::span<const uint32_t> items) const;
   void fetch_shard(Fetcher& fetcher, const Segment& segment, const Batch& batch,
                    std::span<const uint32_t> items) const;

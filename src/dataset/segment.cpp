@@ -163,6 +163,12 @@ Shard Segment::shard(uint32_t number) const {
   return shard;
 }
 
+std::optional<uint64_t> Segment::plain_size(uint32_t number) const {
+  const auto record = element<ShardRecord>(table(TableKind::shards), number, "shard");
+  if (record.compression != 0) return std::nullopt;
+  return record.size;
+}
+
 std::string Segment::key(uint64_t sample) const {
   const uint64_t begin =
       sample == 0 ? 0 : element<uint64_t>(table(TableKind::key_ends), sample - 1, "sample");

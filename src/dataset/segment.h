@@ -73,6 +73,8 @@ class Segment {
 
   size_t shard_count() const { return shard_count_; }
   Shard shard(uint32_t number) const;
+  /// Size of a shard; nothing where it is compressed, and so not known.
+  std::optional<uint64_t> plain_size(uint32_t number) const;
   std::string key(uint64_t sample) const;
   Located locate(uint64_t sample, uint32_t field) const;
   Extent piece(uint64_t number) const;

@@ -45,6 +45,11 @@ class SegmentWriter {
   /// What a full pass over the bytes adds to a structure scan.
   Extent& extent(uint64_t sample, uint32_t field) { return columns_[field].extents[sample]; }
   bool has_extents(uint32_t field) const { return !columns_[field].extents.empty(); }
+  bool present(uint64_t sample, uint32_t field) const {
+    return columns_[field].present[sample] != 0;
+  }
+  /// Bits of a number that lies in the index alone.
+  uint64_t scalar(uint64_t sample, uint32_t field) const { return columns_[field].scalars[sample]; }
   uint16_t suffix(uint64_t sample, uint32_t field) const;
   void set_integer(uint64_t sample, uint32_t field, int64_t value);
   void set_real(uint64_t sample, uint32_t field, double value);

@@ -149,7 +149,8 @@ TEST(TarWriter, SuffixIsToldInAdvance) {
 }
 
 TEST(TarWriter, LargeMembersHaveAPaxHeader) {
-  std::vector<OutField> fields = fields_of({"k", {kImage}});
+  const Sample sample{"k", {kImage}};
+  std::vector<OutField> fields = fields_of(sample);
   const uint64_t limit = uint64_t{1} << 33;
   fields[0].length = limit - 1;
   EXPECT_EQ(kTarWrite.size_of_sample("k", fields), 512 + limit);
@@ -158,7 +159,8 @@ TEST(TarWriter, LargeMembersHaveAPaxHeader) {
 }
 
 TEST(TarWriter, KeysThatWouldNotComeBackAreRefused) {
-  const std::vector<OutField> fields = fields_of({"k", {kImage}});
+  const Sample sample{"k", {kImage}};
+  const std::vector<OutField> fields = fields_of(sample);
   for (const char* key : {"", "a.b", "/a", "../a", "a/", "./a", ".a"}) {
     EXPECT_THROW(kTarWrite.size_of_sample(key, fields), Error) << key;
   }

@@ -13,6 +13,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "index/segment_builder.h"
+#include "os/directory_lock.h"
 #include "os/output_file.h"
 
 namespace stoker {
@@ -190,8 +191,26 @@ IndexResult build_index_in(const Source& source, const Detected& detected,
   return result;
 }
 
+namespace {
+
+IndexResult describe_index(const std::string& directory, bool in_cache) {
+  const Manifest manifest = Manifest::read((fs::path(directory) / kManifestName).string());
+  IndexResult result;
+  result.directory = directory;
+  result.format = manifest.format;
+  result.depth = manifest.depth;
+  result.samples = manifest.samples();
+  result.shards = manifest.shards();
+  result.bytes = manifest.bytes();
+  result.in_cache = in_cache;
+  return result;
+}
+
+}  // namespace
+
 IndexResult build_index(const std::string& path, const IndexOptions& options) {
   const DatasetPaths paths = DatasetPaths::of(path);
+  paths.refuse_unfinished();
   const Source source = source_at(paths, options.list, options.file_system);
   const Detected detected = detect_format(source);
   for (const Part& part : detected.layout.parts) {
@@ -215,6 +234,11 @@ IndexResult build_index(const std::string& path, const IndexOptions& options) {
     in_cache = true;
   }
   const std::string directory = in_cache ? paths.cache : paths.beside;
+  make_directories(directory, directory_mode(add_mode));
+  const DirectoryLock lock(directory, DirectoryLock::Wait::yes);
+  if (options.unless_present && fs::exists(fs::path(directory) / kManifestName)) {
+    return describe_index(directory, in_cache);  // another process made it meanwhile
+  }
   IndexResult result = build_index_in(source, detected, directory, options);
   result.in_cache = in_cache;
   return result;
@@ -223,10 +247,13 @@ IndexResult build_index(const std::string& path, const IndexOptions& options) {
 OpenedDataset open_dataset(const std::string& path, const IndexOptions& options) {
   OpenedDataset opened;
   opened.paths = DatasetPaths::of(path);
+  opened.paths.refuse_unfinished();
   std::optional<std::string> directory =
       options.list.empty() ? opened.paths.existing_index() : std::nullopt;
   if (!directory) {
-    opened.result = build_index(path, options);
+    IndexOptions building = options;
+    building.unless_present = options.list.empty();
+    opened.result = build_index(path, building);
     opened.built = true;
     directory = opened.result.directory;
   }

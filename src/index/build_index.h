@@ -23,6 +23,7 @@ struct IndexOptions {
   /// read can be trusted, at the price of reading it.
   bool verify_stated = false;
   std::string list;                          // see Source::list
+  bool unless_present = false;  // do nothing where an index has appeared meanwhile
   /// Directory of an earlier index of the same data: class names are taken over from there.
   std::string earlier;
   Progress* progress = nullptr;

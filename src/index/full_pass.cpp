@@ -15,8 +15,9 @@
 namespace stoker {
 namespace {
 
-// No number needs more; and an .npy header of a DType fits.
-constexpr size_t kBeginning = 4096;
+// No number needs more, and hardly an .npy header: a longer one is read again.
+constexpr size_t kBeginning = 256;
+constexpr size_t kLongHeader = 16384;
 constexpr uint32_t kStated = ~0U;
 
 /// What a region is the bytes of: a field of a sample, or something the file states.
@@ -41,7 +42,8 @@ class FullPass {
 
  private:
   void fault(const std::string& shard, uint64_t offset, const Owner& owner, std::string cause);
-  void take_value(uint64_t sample, uint32_t field, Bytes beginning, const std::string& shard);
+  void take_value(uint64_t sample, uint32_t field, Bytes beginning, const std::string& shard,
+                  ReadableFile& file);
   std::vector<std::pair<Region, Owner>> regions_of(uint32_t shard,
                                                    std::span<const StatedChecksum> stated);
   void compare_stated(const Shard& shard, std::span<const std::pair<Region, Owner>> all, size_t i);
@@ -65,12 +67,20 @@ void FullPass::fault(const std::string& shard, uint64_t offset, const Owner& own
 }
 
 void FullPass::take_value(uint64_t sample, uint32_t field, Bytes beginning,
-                          const std::string& shard) {
+                          const std::string& shard, ReadableFile& file) {
   const Field& described = segment_.fields()[field];
   const Extent& extent = segment_.extent(sample, field);
   const uint64_t offset = extent.container == Container::file ? 0 : extent.offset;
   try {
     if (described.encoding == Encoding::npy) {
+      std::vector<std::byte> longer;
+      constexpr size_t kNpyLength = 10;  // magic, version and the length of a short header
+      if (beginning.size() >= kNpyLength && beginning.size() < extent.length &&
+          kNpyLength + load<uint16_t>(beginning.data() + 8) > beginning.size()) {
+        longer.resize(std::min<uint64_t>(extent.length, kLongHeader));
+        longer.resize(file.read_at(offset, longer));
+        beginning = longer;
+      }
       const NpyHeader header = parse_npy_header(beginning);
       if (header.data_size != extent.length - header.size) {
         throw Error(ErrorKind::corrupt,
@@ -174,7 +184,7 @@ void FullPass::shard(uint32_t number, std::span<const StatedChecksum> stated) {
     if (owner.field == kStated) continue;
     segment_.extent(owner.sample, owner.field).crc = regions[i].crc;
     if (needs_beginning(segment_.fields()[owner.field])) {
-      take_value(owner.sample, owner.field, regions[i].beginning, path);
+      take_value(owner.sample, owner.field, regions[i].beginning, path, *file);
     }
   }
   for (size_t i = 0; i < all.size(); ++i) {
@@ -188,8 +198,9 @@ void FullPass::own_file(uint64_t sample, uint32_t field) {
   const Owner owner{sample, field, nullptr};
   std::vector<std::byte> beginning(std::min<uint64_t>(extent.length, kBeginning));
   Region region{0, extent.length, 0, beginning};
+  std::unique_ptr<ReadableFile> file;
   try {
-    const auto file = source_.file_system->open(source_.root + "/" + path);
+    file = source_.file_system->open(source_.root + "/" + path);
     const Digest digest = digest_range(*file, 0, extent.length, {&region, 1}, progress_);
     if (digest.end != extent.length || file->info().size != extent.length) {
       throw Error(ErrorKind::corrupt, "the file changed while it was read");
@@ -200,7 +211,9 @@ void FullPass::own_file(uint64_t sample, uint32_t field) {
     return fault(path, 0, owner, error.what());
   }
   extent.crc = region.crc;
-  if (needs_beginning(segment_.fields()[field])) take_value(sample, field, beginning, path);
+  if (needs_beginning(segment_.fields()[field])) {
+    take_value(sample, field, beginning, path, *file);
+  }
 }
 
 void FullPass::own_files() {

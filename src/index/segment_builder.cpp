@@ -75,6 +75,24 @@ void SegmentBuilder::stated(const StatedChecksum& checksum) {
   stated_.push_back(checksum);
 }
 
+bool SegmentBuilder::same_field(const Segment& earlier, uint64_t sample, uint32_t field) {
+  const Located was = earlier.locate(sample, field);
+  if (was.present != segment_.present(sample, field)) return false;
+  if (!was.present) return true;
+  if (!segment_.has_extents(field)) return was.scalar == segment_.scalar(sample, field);
+  const Extent& is = segment_.extent(sample, field);
+  if (was.extent.container != is.container || was.extent.length != is.length) return false;
+  if (is.container == Container::here) {
+    std::string bytes(is.length, '\0');
+    earlier.read_here(was.extent.offset, std::as_writable_bytes(std::span(bytes)));
+    return bytes == segment_.here_bytes(is);
+  }
+  // The offset of a whole file is its time of modification.
+  return was.extent.offset == is.offset &&
+         earlier.fields()[field].suffixes.at(was.suffix) ==
+             segment_.fields()[field].suffixes.at(segment_.suffix(sample, field));
+}
+
 bool SegmentBuilder::completed_before(const std::string& path) {
   if (shard_ || !fs::exists(path)) return false;
   try {
@@ -86,15 +104,8 @@ bool SegmentBuilder::completed_before(const std::string& path) {
     }
     for (uint32_t f = 0; f < segment_.fields().size(); ++f) {
       if (earlier.fields()[f].name != segment_.fields()[f].name) return false;
-      if (!segment_.has_extents(f)) continue;
       for (uint64_t i = 0; i < segment_.samples(); ++i) {
-        const Extent was = earlier.locate(i, f).extent;
-        const Extent& is = segment_.extent(i, f);
-        // The offset of a whole file is its time of modification.
-        if (was.container != is.container || was.length != is.length ||
-            was.offset != is.offset || earlier.key(i) != segment_.key(i)) {
-          return false;
-        }
+        if (earlier.key(i) != segment_.key(i) || !same_field(earlier, i, f)) return false;
       }
     }
     return true;

@@ -47,6 +47,7 @@ class SegmentBuilder final : public ScanSink {
   void wait();
   /// Whether an earlier run has left a full segment of exactly these files.
   bool completed_before(const std::string& path);
+  bool same_field(const Segment& earlier, uint64_t sample, uint32_t field);
 
   const Source& source_;
   std::string directory_;

@@ -12,10 +12,15 @@
 
 namespace stoker {
 
-DirectoryLock::DirectoryLock(const std::string& directory)
+DirectoryLock::DirectoryLock(const std::string& directory, Wait wait)
     : descriptor_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (descriptor_ < 0) throw system_error(directory, "cannot open", errno);
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  const int how = wait == Wait::yes ? LOCK_EX : LOCK_EX | LOCK_NB;
+  int failed = 0;
+  do {
+    failed = ::flock(descriptor_, how);
+  } while (failed != 0 && errno == EINTR && wait == Wait::yes);
+  if (failed != 0 && errno == EWOULDBLOCK) {
     ::close(descriptor_);
     throw Error(ErrorKind::io,
                 printable(directory) + ": another stoker is writing there: wait until it is done",

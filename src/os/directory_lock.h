@@ -9,9 +9,11 @@ namespace stoker {
 /// ends with the process that holds it, however that ends.
 class DirectoryLock {
  public:
-  /// Throws Error(io) at once where another process holds it. File systems without locks let
-  /// everybody in.
-  explicit DirectoryLock(const std::string& directory);
+  enum class Wait { no, yes };
+
+  /// Where another process holds it: waits, or throws Error(io) at once. File systems without
+  /// locks let everybody in.
+  explicit DirectoryLock(const std::string& directory, Wait wait = Wait::no);
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;

@@ -5,17 +5,12 @@ namespace stoker {
 namespace {
 
 /// More bytes than a converted field can take.
-uint64_t converted_bound(uint64_t stored_length, Encoding target) {
+uint64_t converted_bound(uint64_t stored_length, Encoding from, Encoding to) {
   constexpr uint64_t kNumber = 32;
   constexpr uint64_t kNpyHeader = 256;
-  // A varint of one byte becomes an int64; nothing grows more.
-  constexpr uint64_t kGrowth = 8;
-  switch (target) {
-    case Encoding::decimal:
-    case Encoding::tf_int64s: return kNumber + stored_length * kGrowth;
-    case Encoding::npy: return kNpyHeader + stored_length * kGrowth;
-    default: return stored_length;
-  }
+  // A varint of one byte becomes an int64; floats keep their size.
+  const uint64_t growth = from == Encoding::tf_int64s ? 8 : 1;
+  return (to == Encoding::npy ? kNpyHeader : kNumber) + stored_length * growth;
 }
 
 }  // namespace
@@ -38,7 +33,7 @@ void Conversion::fields_of(const Index& index, std::span<const Item> items,
     out.suffix = index.segment(item.segment).fields()[local].suffixes.at(item.located.suffix);
     out.encoding = target(item.field);
     out.type = field.type;
-    out.length = copies(item.field) ? item.length : converted_bound(item.length, out.encoding);
+    out.length = copies(item.field) ? item.length : converted_bound(item.length, field.encoding, out.encoding);
     fields.push_back(out);
   }
 }

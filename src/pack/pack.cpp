@@ -34,11 +34,13 @@ namespace {
 struct Destination {
   std::string root;
   std::string plan;      // directory; gone when the work is complete
-  std::string old_plan;  // the same on its way out: renamed first, so it is whole or not there
+  std::string new_plan;  // the same while it is made
+  std::string old_plan;  // and on its way out: renamed first, so it is whole or not there
 
   explicit Destination(const std::string& path)
-      : root(fs::weakly_canonical(path).string()),
+      : root(fs::weakly_canonical(fs::absolute(path)).string()),
         plan((fs::path(root) / kIndexDirectory / "pack").string()),
+        new_plan(plan + ".new"),
         old_plan(plan + ".done") {}
 
   std::string dataset(const std::string& directory) const {
@@ -76,41 +78,107 @@ void remove_shard(const std::string& path) {
   fs::remove(OutputFile::temporary_name(path));
 }
 
-/// Everything that an earlier pack wrote, complete or not; files that are not ours stay. The plan
-/// goes last: it knows the names of shards that were not finished.
-void remove_earlier(const Destination& destination) {
-  try {
-    if (const std::optional<Plan> plan = Plan::read(destination.plan)) {
-      for (const PlannedDataset& dataset : plan->datasets) {
-        for (const PlannedShard& shard : dataset.shards) {
-          remove_shard(destination.dataset(dataset.directory) + "/" + shard.name);
-        }
-      }
-    }
-  } catch (const Error&) {
-    // Damaged: what has a segment is still known.
+/// The shards of a dataset that `pack` completed: those that its manifest, with an origin, speaks
+/// of. Nothing else is ours.
+std::optional<std::vector<std::string>> complete_shards(const std::string& directory) {
+  const std::string path = directory + "/" + kIndexDirectory + "/" + kManifestName;
+  if (!fs::exists(path)) return std::nullopt;
+  const Manifest manifest = Manifest::read(path);
+  if (manifest.origin.empty()) return std::nullopt;
+  std::vector<std::string> shards;
+  for (const SegmentEntry& entry : manifest.segments) {
+    if (auto shard = shard_of_segment(entry.file)) shards.push_back(std::move(*shard));
   }
-  std::set<std::string> directories{""};
-  if (fs::is_directory(destination.root)) {
-    for (const auto& entry : fs::directory_iterator(destination.root)) {
-      if (entry.is_directory()) directories.insert(entry.path().filename().string());
-    }
+  return shards;
+}
+
+/// The manifest goes last: until then it says what is ours.
+void remove_complete(const std::string& directory) {
+  const std::string index = directory + "/" + kIndexDirectory;
+  const std::optional<std::vector<std::string>> shards = complete_shards(directory);
+  if (!shards) return;
+  for (const std::string& shard : *shards) remove_shard(directory + "/" + shard);
+  for (const std::string& name : names_in(index)) {
+    if (name.ends_with(".seg") || name.ends_with(".stoker-tmp")) fs::remove(index + "/" + name);
   }
-  for (const std::string& name : directories) {
-    const std::string directory = destination.dataset(name);
-    const fs::path index = fs::path(directory) / kIndexDirectory;
-    if (!fs::is_directory(index)) continue;
-    fs::remove(index / kManifestName);  // from here on nobody takes it for complete
-    for (const auto& entry : fs::directory_iterator(index)) {
-      const auto shard = shard_of_segment(entry.path().filename().string());
-      if (shard) remove_shard(directory + "/" + *shard);
+  fs::remove(index + "/" + kManifestName);
+}
+
+/// Directories of the destination that are splits of a complete pack.
+std::vector<std::string> complete_splits(const Destination& destination) {
+  std::vector<std::string> splits;
+  for (const std::string& name : names_in(destination.root)) {
+    const std::string path =
+        destination.root + "/" + name + "/" + kIndexDirectory + "/" + kManifestName;
+    if (!fs::exists(path)) continue;
+    const std::string origin = Manifest::read(path).origin;
+    if (origin.empty() || !Json::parse(origin).at("options").at("split").contains(name)) continue;
+    splits.push_back(name);
+  }
+  return splits;
+}
+
+/// Removes what an unfinished pack has written: the plan knows the names.
+void remove_unfinished(const Destination& destination, const Plan& plan) {
+  for (const PlannedDataset& dataset : plan.datasets) {
+    const std::string directory = destination.dataset(dataset.directory);
+    const std::string index = directory + "/" + kIndexDirectory;
+    const std::set<std::string> there = names_in(index);
+    for (const PlannedShard& shard : dataset.shards) {
+      remove_shard(directory + "/" + shard.name);
+      const std::string stem = SegmentBuilder::stem(shard.name, 0);
+      for (const std::string& file : segments_named(there, stem)) fs::remove(index + "/" + file);
     }
-    if (name.empty()) continue;
-    fs::remove_all(index);
+    for (const std::string& name : there) {
+      if (name.ends_with(".stoker-tmp")) fs::remove(index + "/" + name);
+    }
+    fs::remove(index + "/" + kManifestName);
+    if (dataset.directory.empty()) continue;
+    remove_if_empty(index);
     remove_if_empty(directory);
   }
+}
+
+/// Everything that an earlier pack wrote to the destination, complete or not; files that are not
+/// ours stay. The plan goes last: it knows what was not finished.
+void remove_earlier(const Destination& destination) {
+  remove_complete(destination.root);
+  for (const std::string& name : complete_splits(destination)) {
+    const std::string directory = destination.dataset(name);
+    remove_complete(directory);
+    remove_if_empty(directory + "/" + kIndexDirectory);
+    remove_if_empty(directory);
+  }
+  if (const std::optional<Plan> plan = Plan::read(destination.plan)) {
+    remove_unfinished(destination, *plan);
+  }
   remove_plan(destination);
-  fs::remove_all(fs::path(destination.root) / kIndexDirectory);
+}
+
+/// Throws where something lies in the destination that no pack of ours has written.
+void refuse_foreign(const Destination& destination) {
+  std::set<std::string> names = names_in(destination.root);
+  for (const std::string& shard : complete_shards(destination.root).value_or(
+           std::vector<std::string>())) {
+    names.erase(shard);
+  }
+  for (const std::string& split : complete_splits(destination)) names.erase(split);
+  if (const std::optional<Plan> plan = Plan::read(destination.plan)) {
+    for (const PlannedDataset& dataset : plan->datasets) {
+      names.erase(dataset.directory);
+      for (const PlannedShard& shard : dataset.shards) {
+        names.erase(shard.name);
+        names.erase(fs::path(OutputFile::temporary_name(shard.name)).filename().string());
+      }
+    }
+  }
+  names.erase(kIndexDirectory);
+  if (names.empty()) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{}: holds files that pack did not write ({}{}): choose an empty "
+                          "directory",
+                          printable(destination.root), printable(*names.begin()),
+                          names.size() > 1 ? ", …" : ""));
 }
 
 /// A directory that is made where it does not exist, and goes again if nothing came into it.
@@ -168,7 +236,14 @@ std::optional<PackResult> complete_already(const Destination& destination, const
     const std::string index_directory = directory + "/" + kIndexDirectory;
     for (const SegmentEntry& entry : manifest.segments) {
       const Segment segment(index_directory + "/" + entry.file);
-      result.bytes += segment.shard(0).size;
+      const Shard shard = segment.shard(0);
+      const auto file = real_file_system().info(directory + "/" + shard.path, true);
+      if (!file || file->size != shard.size) {
+        throw Error(ErrorKind::corrupt,
+                    fmt::format("{}/{}: {}: add --overwrite to pack anew", printable(directory),
+                                printable(shard.path), file ? "has changed" : "is missing"));
+      }
+      result.bytes += shard.size;
       result.left_out.insert(result.left_out.end(), segment.faults().begin(),
                              segment.faults().end());
     }
@@ -193,6 +268,11 @@ void check_paths(const std::string& source, const DatasetPaths& from,
                 fmt::format("{}: lies inside the source {}: choose a destination outside of it",
                             printable(destination.root), printable(source)));
   }
+  if (is_inside(read, destination.root)) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: the source {} lies inside it: choose another destination",
+                            printable(destination.root), printable(source)));
+  }
   if (fs::exists(destination.root) && !fs::is_directory(destination.root)) {
     throw Error(ErrorKind::usage,
                 fmt::format("{}: is a file; the destination is a directory",
@@ -200,36 +280,66 @@ void check_paths(const std::string& source, const DatasetPaths& from,
   }
 }
 
-/// Makes the destination fit to be written: continues, replaces or refuses what is there.
-/// Returns the plan to go on with, if there is one.
-std::optional<Plan> prepare(const Destination& destination, const PackOptions& options,
-                            const Json& wanted) {
-  if (options.overwrite) remove_earlier(destination);
+/// The plan to go on with, if there is one. Throws where the destination holds something else.
+std::optional<Plan> plan_to_continue(const Destination& destination, const Source& source,
+                                     const PackOptions& options, const Json& wanted) {
   std::optional<Plan> plan = Plan::read(destination.plan);
-  if (plan && plan->options != wanted) {
+  if (!plan) {
+    const fs::path index = fs::path(destination.root) / kIndexDirectory;
+    remove_if_empty(index);
+    if (fs::exists(index)) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("{}: holds another dataset: choose an empty directory, or add "
+                              "--overwrite to replace what pack wrote there",
+                              printable(destination.root)));
+    }
+    return plan;
+  }
+  if (plan->options != wanted) {
     throw Error(ErrorKind::usage,
                 fmt::format("{}: holds an unfinished pack with other options: repeat those to go "
                             "on, or add --overwrite to begin anew",
                             printable(destination.root)));
   }
-  if (plan) return plan;
-  remove_plan(destination);  // planning was interrupted
-  const fs::path index = fs::path(destination.root) / kIndexDirectory;
-  if (fs::is_directory(index) && fs::is_empty(index)) fs::remove(index);
-  if (fs::exists(index)) {
+  if (fingerprint_now(source, options, true) !=
+      fingerprint_of(Index(destination.plan + "/source"), true)) {
     throw Error(ErrorKind::usage,
-                fmt::format("{}: holds another dataset: choose an empty directory, or add "
-                            "--overwrite to replace what pack wrote there",
+                fmt::format("{}: holds an unfinished pack of a source that has changed since: add "
+                            "--overwrite to begin anew",
                             printable(destination.root)));
   }
-  const std::set<std::string> foreign = names_in(destination.root);
-  if (!foreign.empty()) {
+  return plan;
+}
+
+/// Settles a new plan; only then what it replaces goes.
+Plan begin_anew(const Source& source, const DatasetPaths& paths, const WriteFormat& write,
+                const std::string& name, const Destination& destination,
+                const PackOptions& options) {
+  refuse_foreign(destination);
+  const Detected detected = detect_format(source);
+  const bool compressed =
+      std::any_of(detected.layout.parts.begin(), detected.layout.parts.end(),
+                  [](const Part& part) { return part.compression != Compression::none; });
+  if (compressed && options.shuffle) {
     throw Error(ErrorKind::usage,
-                fmt::format("{}: is not empty ({}{}): choose an empty directory",
-                            printable(destination.root), printable(*foreign.begin()),
-                            foreign.size() > 1 ? ", …" : ""));
+                fmt::format("{}: is compressed and can only be read front to back: pack it first "
+                            "without --shuffle, then shuffle the result",
+                            printable(paths.path)));
   }
-  return std::nullopt;
+  const fs::path index = fs::path(destination.root) / kIndexDirectory;
+  try {
+    make_directories(destination.new_plan);
+    Plan plan = make_plan(source, detected, write, name, paths.existing_index().value_or(""),
+                          destination.new_plan, options);
+    if (options.overwrite) remove_earlier(destination);
+    fs::rename(destination.new_plan, destination.plan);
+    return plan;
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(destination.new_plan, ignored);
+    remove_if_empty(index);
+    throw;
+  }
 }
 
 /// One Reader per thread that writes: each has its own open files, and walks through a
@@ -375,9 +485,12 @@ void finish(const Destination& destination, const PackOptions& options) {
   sync_directory(destination.root);
 }
 
+/// What shards are named after. No leading dot: that would hide them.
 std::string name_of_source(const DatasetPaths& paths) {
-  if (paths.file.empty()) return fs::path(paths.root).filename().string();
-  return paths.file.substr(0, paths.file.find('.', 1));
+  std::string name = paths.file.empty() ? fs::path(paths.root).filename().string() : paths.file;
+  name.erase(0, name.find_first_not_of('.'));
+  if (!paths.file.empty()) name = name.substr(0, name.find('.'));
+  return name.empty() ? "data" : name;
 }
 
 }  // namespace
@@ -398,42 +511,17 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
   const Source source = source_at(paths, options.list, nullptr);
   const NewDirectory created(destination.root);
   const DirectoryLock lock(destination.root);
+  fs::remove_all(destination.new_plan);  // planning was interrupted
+  fs::remove_all(destination.old_plan);
   if (!options.overwrite && !fs::exists(destination.plan)) {
     if (auto done = complete_already(destination, source, options, wanted)) {
       finish(destination, options);  // where the earlier run was killed while doing that
       return *done;
     }
   }
-  std::optional<Plan> plan = prepare(destination, options, wanted);
-  if (plan && fingerprint_now(source, options, true) !=
-                  fingerprint_of(Index(destination.plan + "/source"), true)) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{}: holds an unfinished pack of a source that has changed since: add "
-                            "--overwrite to begin anew",
-                            printable(destination.root)));
-  }
-  if (!plan) {
-    const Detected detected = detect_format(source);
-    const bool compressed =
-        std::any_of(detected.layout.parts.begin(), detected.layout.parts.end(),
-                    [](const Part& part) { return part.compression != Compression::none; });
-    if (compressed && options.shuffle) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("{}: is compressed and can only be read front to back: pack it "
-                              "first without --shuffle, then shuffle the result",
-                              printable(source_path)));
-    }
-    make_directories(destination.plan);
-    try {
-      plan = make_plan(source, detected, *format->write, name, paths.existing_index().value_or(""),
-                     destination.plan, options);
-    } catch (...) {
-      // Nothing was written yet: leave things as they were found.
-      std::error_code ignored;
-      fs::remove_all(fs::path(destination.root) / kIndexDirectory, ignored);
-      throw;
-    }
-  }
+  std::optional<Plan> plan;
+  if (!options.overwrite) plan = plan_to_continue(destination, source, options, wanted);
+  if (!plan) plan = begin_anew(source, paths, *format->write, name, destination, options);
   PackResult result;
   result.format = format->name;
   result.source_format = plan->source_format;

@@ -252,8 +252,17 @@ uint64_t fingerprint_of(const Index& source, bool with_times) {
     for (uint64_t i = 0; i < segment.samples(); ++i) {
       print = mix64(print ^ hash64(segment.key(i)));
       for (uint32_t f = 0; f < segment.fields().size(); ++f) {
-        const Extent extent = segment.locate(i, f).extent;
+        const Located located = segment.locate(i, f);
+        const Extent& extent = located.extent;
+        if (!located.present) continue;
         print = mix64(print ^ (extent.length + f));
+        print = mix64(print ^ hash64(segment.fields()[f].suffixes[located.suffix]));
+        if (extent.container == Container::absent) print = mix64(print ^ located.scalar);
+        if (extent.container == Container::here) {
+          std::string bytes(extent.length, '\0');
+          segment.read_here(extent.offset, std::as_writable_bytes(std::span(bytes)));
+          print = mix64(print ^ hash64(bytes));
+        }
         // The offset of a whole file is its time of modification.
         if (with_times && extent.container == Container::file) print = mix64(print ^ extent.offset);
       }

@@ -47,6 +47,10 @@ class ShardBuilder {
         writer_(job.write->open()),
         out_(std::make_unique<OutBuffer>(2 * kGroupBytes)) {
     segment_.add_shard({});
+    for (uint32_t s = 0; s < index_.manifest().segments.size() && !front_to_back_; ++s) {
+      const Segment& source = index_.segment(s);
+      front_to_back_ = source.shard_count() > 0 && !source.plain_size(0);
+    }
   }
 
   SegmentEntry run();
@@ -69,6 +73,8 @@ class ShardBuilder {
   std::unique_ptr<ShardWriter> writer_;
   std::unique_ptr<OutBuffer> out_;
   SegmentWriter segment_;
+  bool front_to_back_ = false;             // the source is compressed
+  std::unique_ptr<std::byte[]> scratch_;  // what convert() has read
   Batch batch_;       // names the samples that items speak of
   uint32_t crc_ = 0;  // of the shard so far
 };
@@ -78,7 +84,8 @@ void ShardBuilder::left_out(Row& row, Fault fault) {
   segment_.add_fault(std::move(fault));
 }
 
-/// Reads and converts the fields whose bytes cannot go over as they are.
+/// Reads and converts the fields whose bytes cannot go over as they are. From a compressed source
+/// all fields are read here, in the order in which they lie: going back would begin at its front.
 void ShardBuilder::convert(std::span<Row> rows) {
   Batch part;
   part.samples = batch_.samples;
@@ -86,15 +93,15 @@ void ShardBuilder::convert(std::span<Row> rows) {
   uint64_t total = 0;
   for (Row& row : rows) {
     for (size_t k = 0; k < row.items.size(); ++k) {
-      if (conversion_.copies(row.items[k].field)) continue;
+      if (conversion_.copies(row.items[k].field) && !front_to_back_) continue;
       part.items.push_back(row.items[k]);
       whose.emplace_back(&row, k);
       total += round_up(row.items[k].length, 8);
     }
   }
   if (part.items.empty()) return;
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(total);
-  std::byte* next = memory.get();
+  scratch_ = std::make_unique_for_overwrite<std::byte[]>(total);
+  std::byte* next = scratch_.get();
   for (Item& item : part.items) {
     item.data = next;
     next += round_up(item.length, 8);
@@ -105,8 +112,12 @@ void ShardBuilder::convert(std::span<Row> rows) {
   for (size_t i = 0; i < part.items.size(); ++i) {
     auto& [row, k] = whose[i];
     if (row->bad) continue;
+    if (conversion_.copies(part.items[i].field)) {
+      row->items[k] = part.items[i];
+      continue;
+    }
     try {
-      const Value value = job_.reader->decode(part, part.items[i]);
+      const Value value = job_.reader->decode(part.items[i]);
       row->converted[k] = encode_value(value, row->fields[k].encoding);
       row->fields[k].length = row->converted[k].size();
       row->items[k].crc = crc32c(as_bytes(row->converted[k]));
@@ -150,7 +161,9 @@ bool ShardBuilder::place_and_fetch(std::span<Row> rows) {
     if (row.bad) continue;
     writer_->place(row.key, row.fields, file_.size(), *out_);
     for (size_t k = 0; k < row.fields.size(); ++k) {
-      if (conversion_.copies(row.items[k].field)) {
+      if (conversion_.copies(row.items[k].field) && row.items[k].data != nullptr) {
+        std::memcpy(row.fields[k].data, row.items[k].data, row.items[k].length);
+      } else if (conversion_.copies(row.items[k].field)) {
         part.items.push_back(row.items[k]);
         part.items.back().data = row.fields[k].data;
         whose.emplace_back(&row, k);
@@ -306,7 +319,11 @@ std::optional<SegmentEntry> finished_shard(const std::string& directory,
       const Segment segment(path);
       segment.verify_all();
       const Shard shard = segment.shard(0);
-      if (shard.path == name && shard.size == file->size) return entry_of(path, segment);
+      // A time would say that `index` made it, not `pack`.
+      if (shard.path == name && shard.size == file->size && segment.depth() == Depth::full &&
+          shard.modified_ns == 0) {
+        return entry_of(path, segment);
+      }
     } catch (const Error&) {
       continue;  // damaged: the shard is written again
     }

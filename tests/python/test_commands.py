@@ -110,6 +110,7 @@ def test_left_out_is_an_error(damaged, tmp_path):
     assert isinstance(result, stoker.PackResult)
     (fault,) = result.left_out
     assert (fault.sample, fault.shard) == ("a", "x.tar")
+    assert fault.offset > 0
     assert str(fault) in str(caught.value)
     assert fault.cause in str(fault)
     again = pickle.loads(pickle.dumps(caught.value))

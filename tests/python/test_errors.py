@@ -6,6 +6,8 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 import stoker
@@ -52,30 +54,24 @@ def test_paths_that_are_none(function):
         function(7)
 
 
-def test_permission(tmp_path):
+def test_permission():
     """Root may read anything, so another user tries."""
     script = """
-import os, sys
+import os, sys, stoker
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
-import stoker
 try:
     stoker.open(sys.argv[1])
 except PermissionError as error:
     print(error.errno, error)
 """
-    write_dataset(tmp_path / "data", "tar")
-    (tmp_path / "data").chmod(0)
-    search = tmp_path
-    while not search.stat().st_mode & 1:  # pytest's own directories are closed to others
-        search.chmod(search.stat().st_mode | 0o55)
-        search = search.parent
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", script, tmp_path / "data"], capture_output=True, text=True, cwd="/"
-        )
-    finally:
-        (tmp_path / "data").chmod(0o755)
+    with tempfile.TemporaryDirectory() as directory:  # not pytest's own, which is closed to others
+        os.chmod(directory, 0o755)
+        data = Path(directory) / "data"
+        write_dataset(data, "tar")
+        data.chmod(0)
+        done = subprocess.run([sys.executable, "-c", script, data], capture_output=True, text=True)
+        data.chmod(0o755)
     assert done.stdout.startswith(f"{errno.EACCES} "), done
     assert "data" in done.stdout
 
