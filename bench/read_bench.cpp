@@ -70,8 +70,7 @@ void read_bare(const std::vector<Range>& ranges, std::vector<std::byte>& memory)
     uint64_t at = 0;
     for (size_t k = i; k < std::min(ranges.size(), i + kBatch); ++k) {
       if (::pread(ranges[k].descriptor, memory.data() + at, ranges[k].length,
-                  static_cast<off_t>(ranges[k].offset)) !=
-          static_cast<ssize_t>(ranges[k].length)) {
+                  static_cast<off_t>(ranges[k].offset)) != static_cast<ssize_t>(ranges[k].length)) {
         throw std::runtime_error("short read");
       }
       at += ranges[k].length;
@@ -82,8 +81,8 @@ void read_bare(const std::vector<Range>& ranges, std::vector<std::byte>& memory)
 void read_indexed(const Reader& reader, const std::vector<uint64_t>& samples, uint32_t field,
                   std::vector<std::byte>& memory) {
   for (size_t i = 0; i < samples.size(); i += kBatch) {
-    Batch batch = reader.locate(
-        std::span(samples).subspan(i, std::min(kBatch, samples.size() - i)), {&field, 1});
+    Batch batch = reader.locate(std::span(samples).subspan(i, std::min(kBatch, samples.size() - i)),
+                                {&field, 1});
     uint64_t at = 0;
     for (Item& item : batch.items) {
       item.data = memory.data() + at;
@@ -98,8 +97,8 @@ void print_ratio(const char* what, const std::vector<double>& ours,
   std::vector<double> ratios;
   for (size_t i = 0; i < ours.size(); ++i) ratios.push_back(theirs[i] / ours[i]);
   std::sort(ratios.begin(), ratios.end());
-  fmt::print("{:42} {:>12} ours, {:>12} theirs: {:.2f}x  ({:.2f} to {:.2f} over {} rounds)\n",
-             what, format_rate(static_cast<double>(bytes) / median(ours)),
+  fmt::print("{:42} {:>12} ours, {:>12} theirs: {:.2f}x  ({:.2f} to {:.2f} over {} rounds)\n", what,
+             format_rate(static_cast<double>(bytes) / median(ours)),
              format_rate(static_cast<double>(bytes) / median(theirs)), median(ratios),
              ratios.front(), ratios.back(), ratios.size());
 }

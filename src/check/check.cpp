@@ -129,37 +129,36 @@ void inspect(Subject& subject, const CheckOptions& options, unsigned jobs, Check
 
 }  // namespace
 
-CheckResult check(const std::string& path, const CheckOptions& given) {
+CheckResult check(const std::string& path, const CheckOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   Progress own_progress;
-  CheckOptions options = given;
-  if (options.progress == nullptr) options.progress = &own_progress;
-  const unsigned jobs = options.jobs != 0 ? options.jobs : usable_cores();
+  CheckOptions checking = options;
+  if (checking.progress == nullptr) checking.progress = &own_progress;
+  const unsigned jobs = checking.jobs != 0 ? checking.jobs : usable_cores();
   CheckResult result;
   result.path = path;
   Faults faults;
-  Subject subject(path, options.list);
-  inspect(subject, options, jobs, result, faults);
+  Subject subject(path, checking.list);
+  inspect(subject, checking, jobs, result, faults);
   describe(*subject.index, result);
-  if (!options.compare.empty()) {
-    Subject other(options.compare, "");
+  if (!checking.compare.empty()) {
+    Subject other(checking.compare, "");
     if (const auto directory = other.paths.existing_index()) {
       other.index = std::make_shared<Index>(*directory);
     } else {
       const IndexResult scanned =
-          other.scan(detect_format(other.source), Depth::structure, options);
+          other.scan(detect_format(other.source), Depth::structure, checking);
       for (Fault fault : scanned.faults) {
-        fault.shard = options.compare + "/" + fault.shard;
+        fault.shard = checking.compare + "/" + fault.shard;
         faults.add(std::move(fault));
       }
     }
-    result.comparison = compare_datasets(subject.reader(), other.reader(), options.ignore_keys,
-                                         jobs, options.progress);
+    result.comparison = compare_datasets(subject.reader(), other.reader(), checking.ignore_keys,
+                                         jobs, checking.progress);
   }
   result.fault_count = faults.count();
   result.faults = faults.take();
-  result.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }
 

@@ -49,7 +49,7 @@ struct CheckResult {
   std::vector<Fault> faults;
   uint64_t fault_count = 0;  // faults beyond the first thousand are only counted
   uint64_t hidden = 0;
-  uint64_t left_out = 0;  // by `pack`, when it wrote the dataset
+  uint64_t left_out = 0;        // by `pack`, when it wrote the dataset
   uint64_t verified_bytes = 0;  // read and found right
   bool checksums_compared = false;
   std::optional<Comparison> comparison;

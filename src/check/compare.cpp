@@ -38,8 +38,7 @@ class Differences {
   void finish() {
     shorten();
     result_.examples = std::move(examples_);
-    result_.equal =
-        result_.only_here == 0 && result_.only_there == 0 && result_.different == 0;
+    result_.equal = result_.only_here == 0 && result_.only_there == 0 && result_.different == 0;
   }
 
  private:
@@ -95,8 +94,7 @@ void compare_chunk(const Reader& here, const Reader& there, std::span<const uint
     std::string key = here.index().key(sample);
     const std::optional<uint64_t> other = there.index().find(key);
     if (!other) {
-      differences.add(result.only_here,
-                      fmt::format("'{}' is only in the first", printable(key)));
+      differences.add(result.only_here, fmt::format("'{}' is only in the first", printable(key)));
       continue;
     }
     ours.push_back(sample);
@@ -107,8 +105,8 @@ void compare_chunk(const Reader& here, const Reader& there, std::span<const uint
     const Samples a = read_many(here, ours);
     const Samples b = read_many(there, theirs);
     for (size_t i = 0; i < ours.size(); ++i) {
-      const std::string how = difference(by_name(a, i, here.index().schema()),
-                                         by_name(b, i, there.index().schema()));
+      const std::string how =
+          difference(by_name(a, i, here.index().schema()), by_name(b, i, there.index().schema()));
       if (how.empty()) continue;
       differences.add(result.different, fmt::format("'{}': {}", printable(keys[i]), how));
     }
@@ -232,9 +230,8 @@ void compare_contents(const Reader& here, const Reader& there, unsigned jobs, Pr
   count_contents(there, -1, jobs, progress, counts, result, differences);
   for (const auto& [content, found] : counts) {
     for (int64_t i = 0; i < found.more; ++i) {
-      differences.add(result.only_here,
-                      fmt::format("contents of '{}' are more often in the first",
-                                  printable(here.index().key(found.here))));
+      differences.add(result.only_here, fmt::format("contents of '{}' are more often in the first",
+                                                    printable(here.index().key(found.here))));
     }
     for (int64_t i = 0; i > found.more; --i) {
       differences.add(result.only_there,

@@ -33,7 +33,9 @@ class Faults {
   static constexpr size_t kKept = 1000;
 
   void shorten() {
-    const auto order = [](const Fault& f) { return std::tie(f.shard, f.offset, f.sample, f.field); };
+    const auto order = [](const Fault& f) {
+      return std::tie(f.shard, f.offset, f.sample, f.field);
+    };
     std::stable_sort(faults_.begin(), faults_.end(),
                      [&](const Fault& a, const Fault& b) { return order(a) < order(b); });
     if (faults_.size() > kKept) faults_.resize(kKept);

@@ -30,7 +30,8 @@ class Verifier {
 
   void contents(const Segment& segment, unsigned threads) {
     for (uint32_t i = 0; i < segment.shard_count(); ++i) shard(segment, i, threads);
-    files(segment, threads, [&](uint64_t s, uint32_t f, const Located& l) { file(segment, s, f, l); });
+    files(segment, threads,
+          [&](uint64_t s, uint32_t f, const Located& l) { file(segment, s, f, l); });
   }
 
   void identity(const Segment& segment) {
@@ -41,9 +42,8 @@ class Verifier {
       (void)unchanged(shard.path, shard.size, modified, "", "");
     }
     files(segment, 1, [&](uint64_t sample, uint32_t field, const Located& located) {
-      const int64_t modified = segment.depth() == Depth::structure
-                                   ? static_cast<int64_t>(located.extent.offset)
-                                   : 0;
+      const int64_t modified =
+          segment.depth() == Depth::structure ? static_cast<int64_t>(located.extent.offset) : 0;
       (void)unchanged(path_of(segment, sample, field, located), located.extent.length, modified,
                       segment.key(sample), segment.fields()[field].name);
     });
@@ -76,8 +76,8 @@ class Verifier {
 
   void shard(const Segment& segment, uint32_t number, unsigned threads);
   void file(const Segment& segment, uint64_t sample, uint32_t field, const Located& located);
-  void compare(const Segment& segment, const Shard& shard, const Region& region,
-               const Owner& owner, bool& named);
+  void compare(const Segment& segment, const Shard& shard, const Region& region, const Owner& owner,
+               bool& named);
 
   template <typename Visit>
   void files(const Segment& segment, unsigned threads, const Visit& visit) {
@@ -131,9 +131,8 @@ void Verifier::shard(const Segment& segment, uint32_t number, unsigned threads) 
   for (size_t i = 0; i < order.size(); ++i) sorted[i] = regions[order[i]];
   bool named = false;
   try {
-    const auto file =
-        inflate(options_.file_system->open(options_.root + "/" + shard.path), shard.path,
-                shard.compression);
+    const auto file = inflate(options_.file_system->open(options_.root + "/" + shard.path),
+                              shard.path, shard.compression);
     const Digest digest =
         digest_parallel(*file, shard.begin, shard.end, sorted, threads, options_.progress);
     bytes += digest.end - shard.begin;
@@ -165,9 +164,9 @@ void Verifier::file(const Segment& segment, uint64_t sample, uint32_t field,
     const Digest digest = digest_range(*file, 0, length, {}, options_.progress);
     bytes += digest.end;
     if (digest.end == length && digest.crc == located.extent.crc) return;
-    faults_.add({path, 0, key, name,
-                 fmt::format("checksum is {:08x}, should be {:08x}", digest.crc,
-                             located.extent.crc)});
+    faults_.add(
+        {path, 0, key, name,
+         fmt::format("checksum is {:08x}, should be {:08x}", digest.crc, located.extent.crc)});
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::interrupted) throw;
     faults_.add({path, 0, key, name, error.what()});

@@ -169,9 +169,9 @@ class InflatingFile final : public ReadableFile {
       position_ += step.produced;
       return step;
     } catch (const Error& error) {
-      throw Error(error.kind(), fmt::format("{}: near offset {}: compressed data is damaged: {}",
-                                            printable(path_), file_offset_ - in.size(),
-                                            error.what()));
+      throw Error(error.kind(),
+                  fmt::format("{}: near offset {}: compressed data is damaged: {}",
+                              printable(path_), file_offset_ - in.size(), error.what()));
     }
   }
 

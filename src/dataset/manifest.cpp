@@ -61,11 +61,10 @@ Manifest from_json(const Json& json, const std::string& path) {
     manifest.schema.classes.push_back(name_from_json(name.get<std::string>()));
   }
   for (const Json& entry : json.at("segments")) {
-    manifest.segments.push_back({name_from_json(entry.at("file").get<std::string>()),
-                                 entry.at("samples").get<uint64_t>(),
-                                 entry.at("shards").get<uint64_t>(),
-                                 entry.at("bytes").get<uint64_t>(),
-                                 entry.at("header_crc").get<uint32_t>()});
+    manifest.segments.push_back(
+        {name_from_json(entry.at("file").get<std::string>()), entry.at("samples").get<uint64_t>(),
+         entry.at("shards").get<uint64_t>(), entry.at("bytes").get<uint64_t>(),
+         entry.at("header_crc").get<uint32_t>()});
   }
   if (const Json& origin = json.at("origin"); !origin.is_null()) manifest.origin = origin.dump();
   return manifest;
@@ -90,8 +89,7 @@ void Manifest::write(const std::string& path, uint32_t add_mode) const {
   std::string body = to_json(*this).dump(1);
   body.erase(0, 2);  // "{\n": it continues the object of the first line
   body += "\n";
-  const std::string text =
-      fmt::format("{}{:08x}\",\n{}", kFirstLine, crc32c(as_bytes(body)), body);
+  const std::string text = fmt::format("{}{:08x}\",\n{}", kFirstLine, crc32c(as_bytes(body)), body);
   write_file(path, as_bytes(text), add_mode);
 }
 

@@ -22,8 +22,8 @@ Manifest example() {
   Manifest manifest;
   manifest.format = "tar";
   manifest.depth = Depth::full;
-  manifest.schema.fields.push_back({"image", FieldType::bytes, Encoding::raw, DType::unknown, {},
-                                    {"jpg"}, 12});
+  manifest.schema.fields.push_back(
+      {"image", FieldType::bytes, Encoding::raw, DType::unknown, {}, {"jpg"}, 12});
   manifest.schema.classes = {"cat", "d\xffog", "100% \"bird\"\n"};
   manifest.segments.push_back({"a.000.seg", 12, 1, 1000, 0xDEADBEEF});
   manifest.segments.push_back({"b.000.seg", 3, 1, 10, 1});

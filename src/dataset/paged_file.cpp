@@ -51,10 +51,10 @@ const std::byte* PagedFile::page(uint64_t number) const {
   const MutableBytes into(bytes.get(), size);
   const size_t got = file_->read_at(begin_ + offset, into);
   if (got != size || crc32c(into) != checksums_[number]) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("{}: offset {}: the index is damaged ({}): run stoker index",
-                            printable(path_), begin_ + offset,
-                            got == size ? "checksum differs" : "file is truncated"));
+    throw Error(
+        ErrorKind::corrupt,
+        fmt::format("{}: offset {}: the index is damaged ({}): run stoker index", printable(path_),
+                    begin_ + offset, got == size ? "checksum differs" : "file is truncated"));
   }
   // Whoever comes second throws its copy away.
   if (slot.compare_exchange_strong(loaded, bytes.get(), std::memory_order_acq_rel)) {

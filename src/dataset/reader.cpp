@@ -129,7 +129,8 @@ Fault Reader::fault(const Batch& batch, const Item& item, std::string cause) con
       fault.offset = block.offset;
       break;
     }
-    default: break;
+    default:
+      break;
   }
   return fault;
 }
@@ -198,9 +199,8 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
     order.push_back(i);
     bytes += batch.items[i].length;
   }
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return less_by_place(batch.items[a], batch.items[b]);
-  });
+  std::sort(order.begin(), order.end(),
+            [&](uint32_t a, uint32_t b) { return less_by_place(batch.items[a], batch.items[b]); });
   const std::vector<Run> runs = merge(batch.items, order);
 
   std::mutex mutex;
@@ -272,7 +272,8 @@ void Reader::fetch_run(Fetcher& fetcher, const Batch& batch,
   const Item& first = batch.items[items.front()];
   const Segment& segment = index_->segment(first.segment);
   switch (first.located.extent.container) {
-    case Container::shard: return fetch_shard(fetcher, segment, batch, items);
+    case Container::shard:
+      return fetch_shard(fetcher, segment, batch, items);
     case Container::file: {
       const Index::Place place = index_->place(batch.samples[first.row]);
       const std::string path = file_path(segment, place.sample, first);
@@ -285,7 +286,8 @@ void Reader::fetch_run(Fetcher& fetcher, const Batch& batch,
       }
       return;
     }
-    default: return fetch_extent(fetcher, segment, first.located.extent, {first.data, first.length});
+    default:
+      return fetch_extent(fetcher, segment, first.located.extent, {first.data, first.length});
   }
 }
 
@@ -332,8 +334,7 @@ void Reader::fetch_extent(Fetcher& fetcher, const Segment& segment, const Extent
     // Pieces follow each other until the length is reached.
     for (uint64_t number = extent.offset; !into.empty(); ++number) {
       const Extent piece = segment.piece(number);
-      if (piece.length == 0 || piece.length > into.size() ||
-          piece.container == Container::pieces) {
+      if (piece.length == 0 || piece.length > into.size() || piece.container == Container::pieces) {
         throw Error(ErrorKind::corrupt, "its pieces make no sense: run stoker index");
       }
       fetch_extent(fetcher, segment, piece, into.first(piece.length));
@@ -342,8 +343,7 @@ void Reader::fetch_extent(Fetcher& fetcher, const Segment& segment, const Extent
     return;
   }
   const Block block = segment.block(extent.number);
-  if (extent.offset > block.decoded_length ||
-      into.size() > block.decoded_length - extent.offset ||
+  if (extent.offset > block.decoded_length || into.size() > block.decoded_length - extent.offset ||
       block.codecs >= segment.codec_chains().size()) {
     throw Error(ErrorKind::corrupt, "lies outside of its block: run stoker index");
   }

@@ -32,7 +32,9 @@ class ReaderTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(directory_); }
 
-  static std::string contents(uint64_t i) { return std::string(1000, static_cast<char>('a' + i % 26)); }
+  static std::string contents(uint64_t i) {
+    return std::string(1000, static_cast<char>('a' + i % 26));
+  }
 
   std::shared_ptr<const Index> make(uint64_t count, Depth depth = Depth::full) {
     std::string shard;
@@ -194,7 +196,8 @@ TEST_F(ReaderTest, ThreadedReadsGiveTheSame) {
   for (int t = 0; t < 3; ++t) {
     threads.emplace_back([&, t] {
       std::vector<uint64_t> wanted;
-      for (uint64_t i = 0; i < 1000; ++i) wanted.push_back((i * 17 + static_cast<uint64_t>(t)) % 3000);
+      for (uint64_t i = 0; i < 1000; ++i)
+        wanted.push_back((i * 17 + static_cast<uint64_t>(t)) % 3000);
       const Samples samples = read_many(reader, wanted);
       for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(text(samples, i), contents(wanted[i]));
     });

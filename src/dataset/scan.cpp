@@ -3,15 +3,16 @@
 
 #include <fmt/format.h>
 
-#include "base/text.h"
 #include "base/json.h"
+#include "base/text.h"
 
 namespace stoker {
 
 std::string Fault::message() const {
   std::string text = shard.empty() ? "" : fmt::format("{}: offset {}: ", printable(shard), offset);
   if (!sample.empty()) text += fmt::format("sample '{}'", printable(sample));
-  if (!field.empty()) text += fmt::format("{}field {}", sample.empty() ? "" : ", ", printable(field));
+  if (!field.empty())
+    text += fmt::format("{}field {}", sample.empty() ? "" : ", ", printable(field));
   if (!sample.empty() || !field.empty()) text += ": ";
   return text + cause;
 }

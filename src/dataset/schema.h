@@ -27,8 +27,19 @@ enum class Encoding : uint8_t {
 
 /// Which elements numbers and arrays are made of, by NumPy's name; `unknown` at structure depth.
 enum class DType : uint8_t {
-  unknown, bool8, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
-  float16, float32, float64,
+  unknown,
+  bool8,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  float16,
+  float32,
+  float64,
 };
 
 struct Field {

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/crc32c.h"
-#include "base/json.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "dataset/segment_layout.h"
 
@@ -97,8 +97,7 @@ Segment::Segment(const std::string& path) : path_(path) {
 Segment::~Segment() { delete meta_.load(std::memory_order_acquire); }
 
 void Segment::corrupt(const std::string& cause) const {
-  throw Error(ErrorKind::corrupt,
-              fmt::format("{}: {}: run stoker index", printable(path_), cause));
+  throw Error(ErrorKind::corrupt, fmt::format("{}: {}: run stoker index", printable(path_), cause));
 }
 
 template <typename T>
@@ -173,7 +172,8 @@ std::string Segment::key(uint64_t sample) const {
   const uint64_t begin =
       sample == 0 ? 0 : element<uint64_t>(table(TableKind::key_ends), sample - 1, "sample");
   const auto end = element<uint64_t>(table(TableKind::key_ends), sample, "sample");
-  if (begin > end || end > table(TableKind::keys).length) corrupt(fmt::format("key of sample {}", sample));
+  if (begin > end || end > table(TableKind::keys).length)
+    corrupt(fmt::format("key of sample {}", sample));
   std::string key(end - begin, '\0');
   file_->read(table(TableKind::keys).offset + begin, std::as_writable_bytes(std::span(key)));
   return key;
@@ -192,8 +192,8 @@ Located Segment::locate(uint64_t sample, uint32_t field) const {
       corrupt(fmt::format("extent of sample {} makes no sense", sample));
     }
   } else {
-    located.present = !tables.present.exists ||
-                      element<uint8_t>(tables.present, sample, "presence") != 0;
+    located.present =
+        !tables.present.exists || element<uint8_t>(tables.present, sample, "presence") != 0;
   }
   if (!located.present) return located;
   if (tables.suffixes.exists) {
@@ -217,13 +217,14 @@ Extent Segment::piece(uint64_t number) const {
 
 Block Segment::block(uint32_t number) const {
   const auto record = element<BlockRecord>(table(TableKind::blocks), number, "block");
-  return {record.shard,          record.offset, record.stored_length,
-          record.decoded_length, record.codecs, record.stored_crc,
-          record.has_stored_crc != 0};
+  return {record.shard,  record.offset,     record.stored_length,      record.decoded_length,
+          record.codecs, record.stored_crc, record.has_stored_crc != 0};
 }
 
 void Segment::read_here(uint64_t offset, MutableBytes into) const {
-  if (offset > table(TableKind::here).length || into.size() > table(TableKind::here).length - offset) corrupt("no such inline bytes");
+  if (offset > table(TableKind::here).length ||
+      into.size() > table(TableKind::here).length - offset)
+    corrupt("no such inline bytes");
   file_->read(table(TableKind::here).offset + offset, into);
 }
 
@@ -245,7 +246,8 @@ void Segment::find_hash(uint64_t hash, std::vector<uint64_t>& found) const {
     if (guesses < 6 && high_hash > low_hash && hash >= low_hash && hash <= high_hash) {
       const double share =
           static_cast<double>(hash - low_hash) / static_cast<double>(high_hash - low_hash);
-      middle = std::min(high - 1, low + static_cast<uint64_t>(share * static_cast<double>(high - low)));
+      middle =
+          std::min(high - 1, low + static_cast<uint64_t>(share * static_cast<double>(high - low)));
     }
     const auto here = element<uint64_t>(table(TableKind::key_hashes), middle, "key");
     if (here < hash) {
@@ -256,7 +258,8 @@ void Segment::find_hash(uint64_t hash, std::vector<uint64_t>& found) const {
       high_hash = here;
     }
   }
-  for (; low < samples() && element<uint64_t>(table(TableKind::key_hashes), low, "key") == hash; ++low) {
+  for (; low < samples() && element<uint64_t>(table(TableKind::key_hashes), low, "key") == hash;
+       ++low) {
     found.push_back(hash_at(low).second);
   }
 }

@@ -82,7 +82,7 @@ class Segment {
   void read_here(uint64_t offset, MutableBytes into) const;
 
   /// The samples whose key has this hash; the caller compares the keys.
-  void find_hash(uint64_t hash, std::vector<uint64_t>& samples) const;
+  void find_hash(uint64_t hash, std::vector<uint64_t>& found) const;
   /// The n-th smallest hash, and whose it is.
   std::pair<uint64_t, uint64_t> hash_at(uint64_t n) const;
 

@@ -9,7 +9,6 @@
 #include <fstream>
 #include <thread>
 
-
 #include "base/error.h"
 #include "base/hash.h"
 #include "dataset/segment_writer.h"
@@ -78,8 +77,7 @@ TEST_F(SegmentTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(segment.depth(), Depth::full);
   EXPECT_EQ(segment.header_crc(), crc);
   ASSERT_EQ(segment.shard_count(), 1U);
-  EXPECT_EQ(segment.shard(0),
-            (Shard{"dir/a.tar", 1 << 20, 5, 0, 1 << 20, 99, Compression::none}));
+  EXPECT_EQ(segment.shard(0), (Shard{"dir/a.tar", 1 << 20, 5, 0, 1 << 20, 99, Compression::none}));
   ASSERT_EQ(segment.fields().size(), 2U);
   EXPECT_EQ(segment.fields()[0].suffixes, (std::vector<std::string>{"png", "jpg"}));
   EXPECT_EQ(segment.fields()[1].present, 5000U);

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "base/bytes.h"
-#include "base/json.h"
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "dataset/paged_file.h"
 #include "dataset/segment.h"
@@ -156,7 +156,7 @@ std::string SegmentWriter::file_path(uint64_t sample, uint32_t field) const {
 uint32_t SegmentWriter::column_for(const FoundField& found, std::string& conflict) {
   uint32_t number = 0;
   while (number < fields_.size() && fields_[number].name != found.name) ++number;
-  Field seen{std::string(found.name), found.type, found.encoding, found.dtype, found.shape,
+  Field seen{std::string(found.name),     found.type, found.encoding, found.dtype, found.shape,
              {std::string(found.suffix)}, 1};
   if (number == fields_.size()) {
     fields_.push_back(std::move(seen));
@@ -170,10 +170,10 @@ uint32_t SegmentWriter::column_for(const FoundField& found, std::string& conflic
     return number;
   }
   Field& field = fields_[number];
-  const bool same = field.type == found.type && field.encoding == found.encoding &&
-                    field.dtype == found.dtype && field.shape == found.shape &&
-                    std::find(field.suffixes.begin(), field.suffixes.end(), found.suffix) !=
-                        field.suffixes.end();
+  const bool same =
+      field.type == found.type && field.encoding == found.encoding && field.dtype == found.dtype &&
+      field.shape == found.shape &&
+      std::find(field.suffixes.begin(), field.suffixes.end(), found.suffix) != field.suffixes.end();
   if (same) {
     ++field.present;
   } else if (!merge_field(field, seen)) {

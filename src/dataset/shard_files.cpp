@@ -15,9 +15,9 @@ ShardFiles::ShardFiles(FileSystem& file_system, std::vector<std::string> roots, 
 std::unique_ptr<ReadableFile> ShardFiles::open_once(const std::string& path,
                                                     const ExpectedFile& expected) {
   if (path.starts_with('/') || ("/" + path + "/").find("/../") != std::string::npos) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("{}: the index leads out of the dataset: run stoker index",
-                            printable(path)));
+    throw Error(
+        ErrorKind::corrupt,
+        fmt::format("{}: the index leads out of the dataset: run stoker index", printable(path)));
   }
   for (size_t i = 0; i < roots_.size(); ++i) {
     const std::string whole = roots_[i] + "/" + path;

@@ -123,6 +123,12 @@ void part_equal_names(const std::vector<FoundField>& fields, std::vector<std::st
 
 }  // namespace
 
+bool is_text_suffix(std::string_view suffix) {
+  return std::any_of(kTypedSuffixes.begin(), kTypedSuffixes.end(), [&](const Ending& typed) {
+    return typed.ending == suffix && typed.type == FieldType::text;
+  });
+}
+
 bool is_image_suffix(std::string_view suffix) {
   if (suffix.size() < 3 || suffix.size() > 4) return false;
   std::array<char, 4> lower{};

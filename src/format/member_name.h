@@ -42,6 +42,7 @@ struct FieldOfSuffix {
 /// all is the bytes field `data`.
 FieldOfSuffix field_of_suffix(std::string_view suffix);
 bool is_image_suffix(std::string_view suffix);
+bool is_text_suffix(std::string_view suffix);
 
 /// The suffix under which a field is stored so that field_of_suffix() gives it back: the one it
 /// came with where that says the same, or one made from its name and encoding. Throws

@@ -140,6 +140,7 @@ class ExampleReader {
   /// How many bytes of a value somebody will look at.
   size_t interesting(const Feature& feature) const {
     if (!named_ || feature.name == kKeyFeature) return kMaxKey;
+    if (feature.name == kImageField) return kImageMagic;
     return feature.name.ends_with(kNpyEnding) ? kNpyMagic.size() : 0;
   }
 

@@ -11,10 +11,21 @@
 #include "dataset/inflating_file.h"
 #include "dataset/npy.h"
 #include "format/byte_stream.h"
+#include "format/member_name.h"
 #include "format/tf_example.h"
 
 namespace stoker {
 namespace {
+
+/// The ending that files with such a beginning have; empty where it is not known.
+std::string_view image_suffix(std::string_view begin) {
+  if (begin.starts_with("\xFF\xD8\xFF")) return "jpg";
+  if (begin.starts_with("\x89PNG\r\n")) return "png";
+  if (begin.starts_with("GIF8")) return "gif";
+  if (begin.starts_with("BM")) return "bmp";
+  if (begin.starts_with("RIFF") && begin.substr(8).starts_with("WEBP")) return "webp";
+  return {};
+}
 
 // Bytes looked at in one go where the next record must be searched for.
 constexpr size_t kSearchStep = 65'536;
@@ -82,6 +93,10 @@ class ExampleFields {
     if (array) {
       field.type = FieldType::array;
       field.encoding = Encoding::npy;
+    } else if (is_text_suffix(feature.name)) {
+      field.type = FieldType::text;  // as in a tar, so that the way there and back changes nothing
+    } else if (feature.name == kImageField) {
+      field.suffix = image_suffix(feature.begin);
     }
   }
 

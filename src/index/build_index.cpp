@@ -51,12 +51,12 @@ void merge_segments(const std::string& directory, Manifest& manifest, std::vecto
         schema.fields.push_back(field);
       } else if (!merge_field(schema.fields[*known], field)) {
         const Field& other = schema.fields[*known];
-        throw Error(ErrorKind::unsupported,
-                    fmt::format("field {} is {} ({}) in {} but {} ({}) before: these are two "
-                                "datasets, index them apart",
-                                printable(field.name), name_of(field.type),
-                                name_of(field.encoding), printable(entry.file),
-                                name_of(other.type), name_of(other.encoding)));
+        throw Error(
+            ErrorKind::unsupported,
+            fmt::format("field {} is {} ({}) in {} but {} ({}) before: these are two "
+                        "datasets, index them apart",
+                        printable(field.name), name_of(field.type), name_of(field.encoding),
+                        printable(entry.file), name_of(other.type), name_of(other.encoding)));
       }
     }
   }
@@ -82,8 +82,8 @@ void remove_stale(const std::string& directory, const Manifest& manifest) {
   for (const SegmentEntry& segment : manifest.segments) wanted.insert(segment.file);
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
-    const bool stale = (name.ends_with(".seg") && !wanted.contains(name)) ||
-                       name.ends_with(".stoker-tmp");
+    const bool stale =
+        (name.ends_with(".seg") && !wanted.contains(name)) || name.ends_with(".stoker-tmp");
     std::error_code ignored;
     if (stale) fs::remove(entry.path(), ignored);
   }
@@ -133,8 +133,7 @@ bool prepare_directory(const std::string& directory, uint32_t add_mode) {
 }  // namespace
 
 Source source_at(const DatasetPaths& paths, const std::string& list, FileSystem* file_system) {
-  return {paths.root, paths.file, list,
-          file_system != nullptr ? file_system : &real_file_system()};
+  return {paths.root, paths.file, list, file_system != nullptr ? file_system : &real_file_system()};
 }
 
 IndexResult build_index_in(const Source& source, const Detected& detected,

@@ -22,7 +22,7 @@ struct IndexOptions {
   /// Where the format states checksums itself, compare them also at structure depth: what is then
   /// read can be trusted, at the price of reading it.
   bool verify_stated = false;
-  std::string list;                          // see Source::list
+  std::string list;             // see Source::list
   bool unless_present = false;  // do nothing where an index has appeared meanwhile
   /// Directory of an earlier index of the same data: class names are taken over from there.
   std::string earlier;

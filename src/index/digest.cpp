@@ -102,8 +102,8 @@ Digest digest_range(ReadableFile& file, uint64_t begin, uint64_t end, std::span<
   return {combine(slices), at};
 }
 
-Digest digest_parallel(ReadableFile& file, uint64_t begin, uint64_t end,
-                       std::span<Region> regions, unsigned threads, Progress* progress) {
+Digest digest_parallel(ReadableFile& file, uint64_t begin, uint64_t end, std::span<Region> regions,
+                       unsigned threads, Progress* progress) {
   constexpr uint64_t kStretch = 32 << 20;
   if (threads <= 1 || end - begin < 2 * kStretch) {
     return digest_range(file, begin, end, regions, progress);
@@ -128,8 +128,8 @@ Digest digest_parallel(ReadableFile& file, uint64_t begin, uint64_t end,
   stretches.back().last = regions.size();
   parallel_for(stretches.size(), threads, [&](size_t i) {
     Stretch& s = stretches[i];
-    s.digest = digest_range(file, s.begin, s.end, regions.subspan(s.first, s.last - s.first),
-                            progress);
+    s.digest =
+        digest_range(file, s.begin, s.end, regions.subspan(s.first, s.last - s.first), progress);
   });
   Digest whole{0, begin};
   for (const Stretch& s : stretches) {

@@ -30,7 +30,7 @@ Digest digest_range(ReadableFile& file, uint64_t begin, uint64_t end, std::span<
                     Progress* progress);
 
 /// The same by several threads, each reading a stretch of it.
-Digest digest_parallel(ReadableFile& file, uint64_t begin, uint64_t end,
-                       std::span<Region> regions, unsigned threads, Progress* progress);
+Digest digest_parallel(ReadableFile& file, uint64_t begin, uint64_t end, std::span<Region> regions,
+                       unsigned threads, Progress* progress);
 
 }  // namespace stoker

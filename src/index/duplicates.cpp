@@ -79,8 +79,8 @@ Fault duplicate_fault(const Index& index, const DuplicateKey& twice) {
     fault.offset = extent.offset;
     break;
   }
-  fault.cause = fmt::format("duplicate key: sample {} has the key of sample {}", twice.sample,
-                            twice.first);
+  fault.cause =
+      fmt::format("duplicate key: sample {} has the key of sample {}", twice.sample, twice.first);
   return fault;
 }
 

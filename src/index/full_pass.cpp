@@ -83,9 +83,8 @@ void FullPass::take_value(uint64_t sample, uint32_t field, Bytes beginning,
       }
       const NpyHeader header = parse_npy_header(beginning);
       if (header.data_size != extent.length - header.size) {
-        throw Error(ErrorKind::corrupt,
-                    fmt::format("array of {} bytes where {} are left for it", header.data_size,
-                                extent.length - header.size));
+        throw Error(ErrorKind::corrupt, fmt::format("array of {} bytes where {} are left for it",
+                                                    header.data_size, extent.length - header.size));
       }
       segment_.refine_array(field, header.dtype, header.shape);
       return;
@@ -107,8 +106,8 @@ std::vector<std::pair<Region, Owner>> FullPass::regions_of(uint32_t shard,
                                                            std::span<const StatedChecksum> stated) {
   std::vector<std::pair<Region, Owner>> all;
   for (const StatedChecksum& checksum : stated) {
-    all.push_back({{checksum.offset, checksum.length, 0, {}},
-                   {segment_.samples(), kStated, &checksum}});
+    all.push_back(
+        {{checksum.offset, checksum.length, 0, {}}, {segment_.samples(), kStated, &checksum}});
   }
   for (uint64_t sample = 0; sample < segment_.samples(); ++sample) {
     for (uint32_t field = 0; field < segment_.fields().size(); ++field) {
@@ -168,11 +167,11 @@ void FullPass::shard(uint32_t number, std::span<const StatedChecksum> stated) {
   }
 
   Shard& shard = segment_.shards()[number];
-  const auto file = inflate(source_.file_system->open(source_.root + "/" + path), path,
-                            shard.compression);
+  const auto file =
+      inflate(source_.file_system->open(source_.root + "/" + path), path, shard.compression);
   const bool compressed = shard.compression != Compression::none;
-  const Digest digest = digest_parallel(*file, shard.begin, shard.end, regions,
-                                        compressed ? 1 : threads_, progress_);
+  const Digest digest =
+      digest_parallel(*file, shard.begin, shard.end, regions, compressed ? 1 : threads_, progress_);
   shard.crc = digest.crc;
   if (digest.end < shard.end && !compressed) {
     fault(path, digest.end, {segment_.samples(), kStated, nullptr},

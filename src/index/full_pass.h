@@ -15,7 +15,6 @@ namespace stoker {
 /// itself is compared; where it does not hold, the fault is named and the fields concerned get a
 /// checksum that no bytes have, so that nobody reads them for good.
 void complete_segment(SegmentWriter& segment, const Source& source,
-                      std::span<const StatedChecksum> stated, unsigned threads,
-                      Progress* progress);
+                      std::span<const StatedChecksum> stated, unsigned threads, Progress* progress);
 
 }  // namespace stoker

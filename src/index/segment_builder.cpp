@@ -136,8 +136,8 @@ void SegmentBuilder::close() {
       return segment.write(directory_, stem, depth, add_mode_);
     };
     // The scan goes on meanwhile; one segment at a time bounds the memory.
-    pending_ = std::async(threads_ > 1 ? std::launch::async : std::launch::deferred,
-                          std::move(work));
+    pending_ =
+        std::async(threads_ > 1 ? std::launch::async : std::launch::deferred, std::move(work));
     entries.emplace_back();
   }
   segment_ = SegmentWriter();
@@ -191,8 +191,8 @@ std::optional<SegmentEntry> still_right(const std::string& path, const std::stri
     const bool same_time = shard.modified_ns == 0
                                ? segment.depth() == Depth::full && depth == Depth::structure
                                : shard.modified_ns == now.modified_ns;
-    if (shard.path != shard_path || shard.size != now.size || !same_time ||
-        shard.begin != begin || shard.compression != Compression::none) {
+    if (shard.path != shard_path || shard.size != now.size || !same_time || shard.begin != begin ||
+        shard.compression != Compression::none) {
       return std::nullopt;
     }
     end = shard.end;

@@ -22,8 +22,8 @@ class SegmentBuilder final : public ScanSink {
   /// Segments go to `directory` as NAME.000.CRC.seg, NAME.001.CRC.seg, …; `there` are the names of
   /// the files in it.
   SegmentBuilder(const Source& source, std::string directory, std::string name,
-                 const std::set<std::string>& there, const IndexOptions& options,
-                 unsigned threads, uint32_t add_mode);
+                 const std::set<std::string>& there, const IndexOptions& options, unsigned threads,
+                 uint32_t add_mode);
 
   uint32_t shard(const Shard& shard) override;
   void sample(std::string_view key, std::span<const FoundField> fields) override;

@@ -27,11 +27,16 @@ FileKind kind_of(mode_t mode) {
 
 FileKind kind_of_entry(unsigned char type) {
   switch (type) {
-    case DT_REG: return FileKind::file;
-    case DT_DIR: return FileKind::directory;
-    case DT_LNK: return FileKind::link;
-    case DT_UNKNOWN: return FileKind::unknown;
-    default: return FileKind::other;
+    case DT_REG:
+      return FileKind::file;
+    case DT_DIR:
+      return FileKind::directory;
+    case DT_LNK:
+      return FileKind::link;
+    case DT_UNKNOWN:
+      return FileKind::unknown;
+    default:
+      return FileKind::other;
   }
 }
 

@@ -94,9 +94,8 @@ std::string read_file(const std::string& path, uint64_t limit) {
   const FileInfo info = file->info();
   if (info.kind == FileKind::directory) throw system_error(path, "cannot read", EISDIR);
   if (info.size > limit) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("{}: {} bytes is too large for such a file", printable(path),
-                            info.size));
+    throw Error(ErrorKind::corrupt, fmt::format("{}: {} bytes is too large for such a file",
+                                                printable(path), info.size));
   }
   std::string contents(info.size, '\0');
   contents.resize(file->read_at(0, std::as_writable_bytes(std::span(contents))));

@@ -33,7 +33,8 @@ void Conversion::fields_of(const Index& index, std::span<const Item> items,
     out.suffix = index.segment(item.segment).fields()[local].suffixes.at(item.located.suffix);
     out.encoding = target(item.field);
     out.type = field.type;
-    out.length = copies(item.field) ? item.length : converted_bound(item.length, field.encoding, out.encoding);
+    out.length = copies(item.field) ? item.length
+                                    : converted_bound(item.length, field.encoding, out.encoding);
     fields.push_back(out);
   }
 }

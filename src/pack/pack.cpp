@@ -158,8 +158,8 @@ void remove_earlier(const Destination& destination) {
 /// Throws where something lies in the destination that no pack of ours has written.
 void refuse_foreign(const Destination& destination) {
   std::set<std::string> names = names_in(destination.root);
-  for (const std::string& shard : complete_shards(destination.root).value_or(
-           std::vector<std::string>())) {
+  for (const std::string& shard :
+       complete_shards(destination.root).value_or(std::vector<std::string>())) {
     names.erase(shard);
   }
   for (const std::string& split : complete_splits(destination)) names.erase(split);
@@ -274,9 +274,8 @@ void check_paths(const std::string& source, const DatasetPaths& from,
                             printable(destination.root), printable(source)));
   }
   if (fs::exists(destination.root) && !fs::is_directory(destination.root)) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{}: is a file; the destination is a directory",
-                            printable(destination.root)));
+    throw Error(ErrorKind::usage, fmt::format("{}: is a file; the destination is a directory",
+                                              printable(destination.root)));
   }
 }
 
@@ -406,8 +405,8 @@ void write_shards(const Source& source, const WriteFormat& write, const Destinat
   for (Task& task : tasks) {
     const PlannedDataset& dataset = plan.datasets[task.dataset];
     const PlannedShard& shard = dataset.shards[task.shard];
-    task.entry = finished_shard(destination.dataset(dataset.directory), there[task.dataset],
-                                shard.name);
+    task.entry =
+        finished_shard(destination.dataset(dataset.directory), there[task.dataset], shard.name);
     if (task.entry) {
       ++result.shards_reused;
     } else {
@@ -540,8 +539,7 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
     write_manifest(destination, *plan, d, std::string(format->name), classes, tasks, result);
   }
   finish(destination, options);
-  result.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }
 

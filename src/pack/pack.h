@@ -16,11 +16,11 @@ namespace stoker {
 struct PackOptions {
   std::string to = "tar";
   uint64_t shard_size = 1'000'000'000;
-  unsigned jobs = 0;  // 0: one per usable core
-  std::optional<uint64_t> shuffle;                      // seed
-  std::vector<std::pair<std::string, double>> split;    // name, share; empty: no split
-  std::vector<std::string> include, exclude;            // globs over keys and file names
-  std::optional<uint64_t> limit;                        // samples, counted after the filters
+  unsigned jobs = 0;                                  // 0: one per usable core
+  std::optional<uint64_t> shuffle;                    // seed
+  std::vector<std::pair<std::string, double>> split;  // name, share; empty: no split
+  std::vector<std::string> include, exclude;          // globs over keys and file names
+  std::optional<uint64_t> limit;                      // samples, counted after the filters
   bool overwrite = false;
   bool skip_bad = false;  // leave out what cannot be read and still call it a success
   std::string list;       // see Source::list

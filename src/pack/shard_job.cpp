@@ -73,10 +73,10 @@ class ShardBuilder {
   std::unique_ptr<ShardWriter> writer_;
   std::unique_ptr<OutBuffer> out_;
   SegmentWriter segment_;
-  bool front_to_back_ = false;             // the source is compressed
+  bool front_to_back_ = false;            // the source is compressed
   std::unique_ptr<std::byte[]> scratch_;  // what convert() has read
-  Batch batch_;       // names the samples that items speak of
-  uint32_t crc_ = 0;  // of the shard so far
+  Batch batch_;                           // names the samples that items speak of
+  uint32_t crc_ = 0;                      // of the shard so far
 };
 
 void ShardBuilder::left_out(Row& row, Fault fault) {

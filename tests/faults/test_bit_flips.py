@@ -219,7 +219,8 @@ def test_check_says_that_the_index_is_corrupt(indexed, stoker_cli):
 
 def test_index_repairs_a_corrupt_index(indexed, stoker_cli):
     dataset = indexed / "packed"
-    for file in [dataset / ".stoker/manifest.json", *segments_of(dataset)[:1]]:
+    for kind in ["manifest", "segment"]:
+        file = dataset / ".stoker/manifest.json" if kind == "manifest" else segments_of(dataset)[0]
         contents = bytearray(file.read_bytes())
         contents[len(contents) // 2] ^= 4
         file.write_bytes(contents)

@@ -66,7 +66,8 @@ def test_tar(stoker_cli, dataset, tmp_path, cut):
     for name, data in found.items():
         assert data == {"before.txt": b"0", "behind.txt": b"2"}.get(name) or data == FILES[name.encode()]
     assert expected.keys() | {"before.txt", "behind.txt"} <= found.keys()
-    assert len(found) <= 2 * whole + 2 + 1
+    # A sample of which only padding is missing has all its bytes: it may be there, as a whole.
+    assert len(found) <= 2 * whole + 2 + 2
 
 
 @pytest.mark.parametrize("left", [3 * SAMPLE + BLOCK, 3 * SAMPLE + 2 * BLOCK])
