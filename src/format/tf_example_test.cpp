@@ -56,7 +56,7 @@ TEST(TfExample, LocatesFeatures) {
   EXPECT_EQ(image.values, 1u);
   EXPECT_EQ(message.substr(image.value_offset, image.value_length), "pixels");
   EXPECT_EQ(message.substr(image.offset, image.length), "\x0A\x06pixels");
-  EXPECT_TRUE(image.begin.empty());
+  EXPECT_EQ(image.begin, "pixels") << "enough to tell what kind of image it is";
   EXPECT_EQ(label.kind, FeatureKind::int64s);
   EXPECT_EQ(label.integer, 7);
   EXPECT_EQ(message.substr(label.offset, label.length), "\x0A\x01\x07");
