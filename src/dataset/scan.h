@@ -63,8 +63,10 @@ class ScanSink {
   virtual void sample(std::string_view key, std::span<const FoundField> fields) = 0;
   virtual void stated(const StatedChecksum& checksum) = 0;
   virtual void fault(Fault fault) = 0;
-  /// A member was left alone because its base name begins with a dot.
-  virtual void hidden() {}
+  /// A member that begins there was left alone because its base name begins with a dot.
+  virtual void hidden(uint64_t /*offset*/) {}
+  /// How many threads the scan of one part may use.
+  virtual unsigned threads() const { return 1; }
 };
 
 }  // namespace stoker

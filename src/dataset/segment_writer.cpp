@@ -153,35 +153,38 @@ std::string SegmentWriter::file_path(uint64_t sample, uint32_t field) const {
   return ending.empty() ? path : path + "." + ending;
 }
 
-uint32_t SegmentWriter::column_for(const FoundField& found, std::string& conflict) {
+SegmentWriter::Place SegmentWriter::place_of(const FoundField& found, std::string& conflict) {
   uint32_t number = 0;
   while (number < fields_.size() && fields_[number].name != found.name) ++number;
-  Field seen{std::string(found.name),     found.type, found.encoding, found.dtype, found.shape,
-             {std::string(found.suffix)}, 1};
+  const auto seen = [&found] {
+    return Field{std::string(found.name),     found.type, found.encoding, found.dtype, found.shape,
+                 {std::string(found.suffix)}, 1};
+  };
   if (number == fields_.size()) {
-    fields_.push_back(std::move(seen));
-    Column column;
-    column.suffixes.resize(samples());
-    column.present.resize(samples());
-    column.scalars.resize(samples());
-    column.has_scalar.resize(samples());
-    if (found.encoding != Encoding::none) column.extents.resize(samples());
-    columns_.push_back(std::move(column));
-    return number;
+    fields_.push_back(seen());
+    columns_.emplace_back();
+    pad(number, samples());
+    if (found.encoding != Encoding::none) columns_.back().extents.resize(samples());
+    return {number, 0};
   }
   Field& field = fields_[number];
-  const bool same =
-      field.type == found.type && field.encoding == found.encoding && field.dtype == found.dtype &&
-      field.shape == found.shape &&
-      std::find(field.suffixes.begin(), field.suffixes.end(), found.suffix) != field.suffixes.end();
-  if (same) {
+  const auto suffix = [&] {
+    return std::find(field.suffixes.begin(), field.suffixes.end(), found.suffix) -
+           field.suffixes.begin();
+  };
+  const auto known = static_cast<size_t>(suffix());
+  if (known < field.suffixes.size() && field.type == found.type &&
+      field.encoding == found.encoding && field.dtype == found.dtype &&
+      field.shape == found.shape) {
     ++field.present;
-  } else if (!merge_field(field, seen)) {
+    return {number, static_cast<uint16_t>(known)};
+  }
+  if (!merge_field(field, seen())) {
     conflict = fmt::format("field {} is {} ({}) here but {} ({}) in earlier samples",
                            printable(found.name), name_of(found.type), name_of(found.encoding),
                            name_of(field.type), name_of(field.encoding));
   }
-  return number;
+  return {number, static_cast<uint16_t>(suffix())};
 }
 
 std::vector<std::string> SegmentWriter::add_sample(std::string_view key,
@@ -190,7 +193,7 @@ std::vector<std::string> SegmentWriter::add_sample(std::string_view key,
   const uint64_t number = samples();
   for (const FoundField& found : fields) {
     std::string conflict;
-    const uint32_t field_number = column_for(found, conflict);
+    const auto [field_number, suffix] = place_of(found, conflict);
     Column& column = columns_[field_number];
     if (conflict.empty() && column.present.size() > number) {
       conflict = fmt::format("field {} occurs twice", printable(found.name));
@@ -200,13 +203,12 @@ std::vector<std::string> SegmentWriter::add_sample(std::string_view key,
       conflicts.push_back(std::move(conflict));
       continue;
     }
-    const std::vector<std::string>& suffixes = fields_[field_number].suffixes;
-    const auto suffix = static_cast<uint16_t>(
-        std::find(suffixes.begin(), suffixes.end(), found.suffix) - suffixes.begin());
     column.suffixes.push_back(suffix);
     column.present.push_back(1);
-    column.scalars.push_back(0);
-    column.has_scalar.push_back(0);
+    if (found.type == FieldType::number) {
+      column.scalars.push_back(0);
+      column.has_scalar.push_back(0);
+    }
     if (found.encoding != Encoding::none) {
       Extent extent = found.extent;
       if (extent.container == Container::file) extent.number = suffix;
@@ -221,16 +223,24 @@ std::vector<std::string> SegmentWriter::add_sample(std::string_view key,
     if (found.integer) set_integer(number, field_number, *found.integer);
     if (found.real) set_real(number, field_number, *found.real);
   }
-  for (Column& column : columns_) {
-    column.suffixes.resize(number + 1);
-    column.present.resize(number + 1);
-    column.scalars.resize(number + 1);
-    column.has_scalar.resize(number + 1);
-    if (!column.extents.empty()) column.extents.resize(number + 1);
+  for (uint32_t field = 0; field < columns_.size(); ++field) {
+    if (columns_[field].present.size() == number) pad(field, number + 1);
   }
   keys_ += key;
   key_ends_.push_back(keys_.size());
   return conflicts;
+}
+
+/// Makes the column of a field as long as that many samples that do not have it.
+void SegmentWriter::pad(uint32_t field, uint64_t samples) {
+  Column& column = columns_[field];
+  column.suffixes.resize(samples);
+  column.present.resize(samples);
+  if (fields_[field].type == FieldType::number) {
+    column.scalars.resize(samples);
+    column.has_scalar.resize(samples);
+  }
+  if (!column.extents.empty()) column.extents.resize(samples);
 }
 
 void SegmentWriter::set_scalar(uint64_t sample, uint32_t field, uint64_t bits) {

@@ -18,7 +18,7 @@ namespace stoker {
 class SegmentWriter {
  public:
   /// Samples after which a caller should begin a new segment.
-  static constexpr uint64_t kMaxSamples = uint64_t{1} << 18;
+  static constexpr uint64_t kMaxSamples = uint64_t{1} << 16;
   /// Bytes of a large shard after which it should.
   static constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 
@@ -65,15 +65,22 @@ class SegmentWriter {
  private:
   struct Column {
     std::vector<Extent> extents;
-    std::vector<uint64_t> scalars;
-    std::vector<uint8_t> has_scalar;
+    std::vector<uint64_t> scalars;    // of numbers
+    std::vector<uint8_t> has_scalar;  // of numbers
     std::vector<uint16_t> suffixes;
     std::vector<uint8_t> present;
     bool shape_seen = false;
   };
 
+  /// Of a field that was found.
+  struct Place {
+    uint32_t field;
+    uint16_t suffix;
+  };
+
   std::string meta() const;
-  uint32_t column_for(const FoundField& found, std::string& conflict);
+  Place place_of(const FoundField& found, std::string& conflict);
+  void pad(uint32_t field, uint64_t samples);
   void set_scalar(uint64_t sample, uint32_t field, uint64_t bits);
 
   std::vector<Field> fields_;

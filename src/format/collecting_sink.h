@@ -42,7 +42,7 @@ class CollectingSink final : public ScanSink {
   }
   void stated(const StatedChecksum& checksum) override { checksums.push_back(checksum); }
   void fault(Fault fault) override { faults.push_back(std::move(fault)); }
-  void hidden() override { ++hidden_count; }
+  void hidden(uint64_t) override { ++hidden_count; }
 };
 
 }  // namespace stoker

@@ -41,6 +41,10 @@ inline const TarHeader& as_tar_header(Bytes block) {
   return *reinterpret_cast<const TarHeader*>(block.data());
 }
 
+inline bool looks_like_ustar(const TarHeader& header) {
+  return std::string_view(header.magic, 5) == "ustar";
+}
+
 /// A field of text: up to its first NUL or its end.
 template <size_t kSize>
 std::string_view tar_text(const char (&field)[kSize]) {

@@ -33,16 +33,17 @@ bool TarSamples::has(std::string_view wanted) const {
                      [&](const Member& member) { return suffix(member) == wanted; });
 }
 
-void TarSamples::add(const MemberName& name, uint64_t header, uint64_t offset, uint64_t length) {
-  join(name.key, header);
+void TarSamples::add(const TarMember& member) {
+  const MemberName& name = member.name;
+  join(name.key, member.header);
   if (members_.size() == kMaxMembers) {
     if (!std::exchange(spoiled_, true)) {
-      fault(header, {}, fmt::format("more than {} members have this key", kMaxMembers));
+      fault(member.header, {}, fmt::format("more than {} members have this key", kMaxMembers));
     }
     return;
   }
-  if (has(name.suffix)) begin(name.key, header);
-  members_.push_back({suffixes_.size(), name.suffix.size(), offset, length});
+  if (has(name.suffix)) begin(name.key, member.header);
+  members_.push_back({suffixes_.size(), name.suffix.size(), member.data(), member.length});
   suffixes_ += name.suffix;
   suffixes_ += '/';  // in no suffix
 }

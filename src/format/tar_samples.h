@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "dataset/scan.h"
-#include "format/member_name.h"
+#include "format/tar_members.h"
 
 namespace stoker {
 
 /// Makes samples of the members of a tar: those in a row that have the same key are one, and a
 /// suffix that comes again begins the next. Allocates nothing per sample once it has seen a few.
-class TarSamples {
+class TarSamples final : public TarMembers {
  public:
   /// A sample with more members is no sample, and would cost time in the square of their number.
   static constexpr size_t kMaxMembers = 4096;
@@ -21,15 +21,11 @@ class TarSamples {
   TarSamples(ScanSink& sink, const std::string& shard, uint32_t number)
       : sink_(sink), shard_(shard), number_(number) {}
 
-  /// `header` is where the member begins, `offset` where its bytes do.
-  void add(const MemberName& name, uint64_t header, uint64_t offset, uint64_t length);
-  /// A member of this key cannot be taken; the caller has reported it. Nor can the sample.
-  void spoil(std::string_view key);
-  /// The member added last is not whole: reports that.
-  void spoil_last(uint64_t header, std::string cause);
-  /// Members may be lost here. The caller has reported that with `key`, which is probably theirs.
+  void add(const TarMember& member) override;
+  void spoil(std::string_view key) override;
+  void spoil_last(uint64_t header, std::string cause) override;
   /// Samples beside it are only believed if nothing shows that they lack something.
-  void damage(std::string_view key);
+  void damage(std::string_view key) override;
   /// Ends the current sample.
   void flush();
 

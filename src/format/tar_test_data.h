@@ -4,6 +4,7 @@
 // For the tests of tars: makes archives byte by byte, good and bad, and records what a scan finds.
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <cstring>
 #include <string>
@@ -14,6 +15,7 @@
 #include "format/pax.h"
 #include "format/tar.h"
 #include "format/tar_header.h"
+#include "format/tar_ranges.h"
 #include "os/fake_file_system.h"
 
 namespace stoker::tar_test {
@@ -79,7 +81,7 @@ class Recorder final : public ScanSink {
   }
   void stated(const StatedChecksum&) override {}
   void fault(Fault fault) override { faults.push_back(std::move(fault)); }
-  void hidden() override { ++hidden_members; }
+  void hidden(uint64_t) override { ++hidden_members; }
 
   std::string faults_text() const {
     std::string text;
@@ -102,14 +104,26 @@ class Recorder final : public ScanSink {
   }
 };
 
-/// Scans `archive`; `decoded` where it is compressed.
+/// Scans `archive`; `decoded` where it is compressed. Whatever ranges it is walked in, the same
+/// must be found.
 inline Recorder scan(const std::string& archive, Compression compression = Compression::none,
                      const std::string& decoded = {}) {
   FakeFileSystem files;
   files.add_file("/d/x.tar", archive);
-  Recorder recorder;
-  recorder.decoded = decoded.empty() ? archive : decoded;
-  scan_tar({"/d", "x.tar", "", &files}, {}, {"x.tar", compression, 0, 0}, recorder);
+  const auto scan_in = [&](const TarRanges& ranges) {
+    Recorder recorder;
+    recorder.decoded = decoded.empty() ? archive : decoded;
+    scan_tar_in_ranges({"/d", "x.tar", "", &files}, {"x.tar", compression, 0, 0}, ranges, recorder);
+    return recorder;
+  };
+  Recorder recorder = scan_in({1});
+  for (const unsigned count : {2U, 5U, 17U}) {
+    const uint64_t size = archive.size() / count + 1;
+    const Recorder other = scan_in({3, size});
+    EXPECT_EQ(other.samples, recorder.samples) << "in ranges of " << size;
+    EXPECT_EQ(other.faults_text(), recorder.faults_text()) << "in ranges of " << size;
+    EXPECT_EQ(other.hidden_members, recorder.hidden_members) << "in ranges of " << size;
+  }
   return recorder;
 }
 

@@ -29,7 +29,8 @@ class SegmentBuilder final : public ScanSink {
   void sample(std::string_view key, std::span<const FoundField> fields) override;
   void stated(const StatedChecksum& checksum) override;
   void fault(Fault fault) override { segment_.add_fault(std::move(fault)); }
-  void hidden() override { ++hidden_names; }
+  void hidden(uint64_t) override { ++hidden_names; }
+  unsigned threads() const override { return threads_; }
 
   /// Writes what is left; the entries are then complete.
   void finish();
