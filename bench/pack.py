@@ -5,7 +5,8 @@
 
 Each PLACE is a directory (one on a disk, one on a tmpfs); source and destinations lie there. Every
 tool is followed by a sync of the file system it wrote to. Prints the ratio of the rates and the peak
-memory of stoker.
+memory of stoker. "bare copy" opens, reads and writes the same files with as many threads and does
+nothing else: what no tool that reads the bytes can beat (cmake --build build/release --target copy_floor).
 """
 
 import argparse
@@ -75,12 +76,17 @@ def measure(place, options):
         "tar cf": ["tar", "cf", str(work / "out.tar"), "-C", str(source), "."],
         "cp -r": ["cp", "-r", str(source), str(work / "copy")],
     }
+    floor = ROOT / "build/release/copy_floor"
+    if floor.exists():
+        tools["bare copy"] = [str(floor), str(source), str(work / "bare")]
     if options.peer_python:
         tools["webdataset"] = [options.peer_python, "-c", WEBDATASET, str(source), str(work)]
     times = {name: [] for name in tools}
     memory = 0
-    for _ in range(options.rounds):
-        for name, command in tools.items():
+    for turn in range(options.rounds):
+        order = list(tools)  # another one comes first each time: what was just removed leaves traces
+        for name in order[turn % len(order):] + order[: turn % len(order)]:
+            command = tools[name]
             shutil.rmtree(work, ignore_errors=True)
             work.mkdir()
             subprocess.run(["sync", "-f", str(place)], check=True)

@@ -50,6 +50,7 @@ nb::dict to_dict(const PackResult& result) {
   dict["already_complete"] = result.already_complete;
   dict["filtered"] = result.filtered;
   dict["hidden"] = result.hidden;
+  dict["unlisted"] = result.unlisted;
   dict["left_out"] = to_list(result.left_out);
   dict["seconds"] = result.seconds;
   return dict;

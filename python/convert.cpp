@@ -81,7 +81,7 @@ nb::list to_list(const std::vector<Fault>& faults) {
   for (const Fault& fault : faults) {
     nb::dict dict;
     dict["shard"] = from_path(fault.shard);
-    dict["offset"] = fault.offset;
+    dict["offset"] = fault.offset.value_or(0);
     dict["sample"] = to_str(fault.sample);
     dict["field"] = to_str(fault.field);
     dict["cause"] = to_str(fault.cause);

@@ -94,6 +94,8 @@ class PackResult:
     filtered: int
     #: Files whose name begins with a dot: never samples.
     hidden: int
+    #: Files that the list does not name.
+    unlisted: int
     #: What could not be read.
     left_out: tuple[Fault, ...]
     seconds: float

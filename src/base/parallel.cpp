@@ -11,6 +11,7 @@
 #include <fstream>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -59,7 +60,10 @@ void parallel_for(size_t count, unsigned threads, const std::function<void(size_
   {
     std::vector<std::jthread> workers;
     const size_t wanted = std::min<size_t>(std::max(1U, threads), count);
-    for (size_t i = 1; i < wanted; ++i) workers.emplace_back(run);
+    try {
+      for (size_t i = 1; i < wanted; ++i) workers.emplace_back(run);
+    } catch (const std::system_error&) {  // no more to be had: fewer do the work
+    }
     run();
   }
   if (failure) std::rethrow_exception(failure);

@@ -2,6 +2,7 @@
 #include "base/worker_pool.h"
 
 #include <atomic>
+#include <system_error>
 
 namespace stoker {
 
@@ -16,7 +17,12 @@ struct WorkerPool::Job {
 };
 
 WorkerPool::WorkerPool(unsigned threads) {
-  for (unsigned i = 1; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+  threads_.reserve(threads);
+  try {
+    for (unsigned i = 1; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+  } catch (const std::system_error&) {
+    return;  // no more to be had: fewer do the work
+  }
 }
 
 WorkerPool::~WorkerPool() {

@@ -20,8 +20,7 @@ struct Owner {
 
 std::string path_of(const Segment& segment, uint64_t sample, uint32_t field,
                     const Located& located) {
-  const std::string& suffix = segment.fields()[field].suffixes.at(located.suffix);
-  return suffix.empty() ? segment.key(sample) : segment.key(sample) + "." + suffix;
+  return file_name(segment.key(sample), segment.fields()[field].suffixes.at(located.suffix));
 }
 
 class Verifier {
@@ -54,7 +53,7 @@ class Verifier {
  private:
   /// Whether the file is still the one that was indexed; a fault where it is not.
   bool unchanged(const std::string& path, uint64_t size, int64_t modified_ns,
-                 const std::string& sample, const std::string& field) {
+                 const std::string& sample, const std::string& field, bool report = true) {
     std::string cause;
     try {
       const auto info = options_.file_system->info(options_.root + "/" + path, true);
@@ -70,7 +69,7 @@ class Verifier {
       cause = error.what();
     }
     if (cause.empty()) return true;
-    faults_.add({path, 0, sample, field, cause});
+    if (report) faults_.add({path, {}, sample, field, cause});
     return false;
   }
 
@@ -111,7 +110,8 @@ void Verifier::compare(const Segment& segment, const Shard& shard, const Region&
 
 void Verifier::shard(const Segment& segment, uint32_t number, unsigned threads) {
   const Shard shard = segment.shard(number);
-  if (!unchanged(shard.path, shard.size, 0, "", "")) return;
+  // A large shard has several segments: the first one reports.
+  if (!unchanged(shard.path, shard.size, 0, "", "", shard.begin == 0)) return;
   std::vector<Region> regions;
   std::vector<Owner> owners;
   for (uint64_t sample = 0; sample < segment.samples(); ++sample) {

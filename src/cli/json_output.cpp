@@ -40,7 +40,7 @@ Json faults_list(const std::vector<Fault>& faults) {
   Json list = Json::array();
   for (const Fault& fault : faults) {
     list.push_back({{"shard", name_or_null(fault.shard)},
-                    {"offset", fault.offset},
+                    {"offset", fault.offset.value_or(0)},
                     {"sample", name_or_null(fault.sample)},
                     {"field", name_or_null(fault.field)},
                     {"cause", fault.cause}});
@@ -87,6 +87,7 @@ Json pack_document(const PackResult& result) {
   json["already_complete"] = result.already_complete;
   json["filtered"] = result.filtered;
   json["hidden"] = result.hidden;
+  json["unlisted"] = result.unlisted;
   json["left_out"] = faults_list(result.left_out);
   json["seconds"] = result.seconds;
   return json;

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -55,17 +53,6 @@ std::optional<Number> parse_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
-}
-
-void check_split_name(std::string_view name, std::string_view text) {
-  std::string_view why;
-  if (name.empty()) why = "is empty";
-  if (name.find('/') != std::string_view::npos) why = "contains a slash";
-  if (name.starts_with('.')) why = "begins with a dot";
-  if (name.size() > 255) why = "is longer than 255 bytes";
-  if (why.empty()) return;
-  wrong(fmt::format("--split '{}': the name '{}' {}, so it cannot be a directory", printable(text),
-                    printable(name), why));
 }
 
 }  // namespace
@@ -155,43 +142,6 @@ unsigned Arguments::jobs() const {
   const uint64_t jobs = number(kJobsOption.name, 1).value_or(0);
   if (jobs > kMost) wrong(fmt::format("--jobs '{}': {} is the most that makes sense", jobs, kMost));
   return static_cast<unsigned>(jobs);
-}
-
-Shares parse_split(std::string_view text) {
-  Shares shares;
-  std::set<std::string_view> names;
-  double sum = 0;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view part = text.substr(begin, end - begin);
-    begin = end + 1;
-    const size_t equals = part.find('=');
-    if (equals == std::string_view::npos) {
-      wrong(fmt::format("--split '{}': should look like train=0.9,val=0.1", printable(text)));
-    }
-    const std::string_view name = part.substr(0, equals);
-    const std::string_view digits = part.substr(equals + 1);
-    check_split_name(name, text);
-    if (!names.insert(name).second) {
-      wrong(fmt::format("--split '{}': '{}' is named twice", printable(text), printable(name)));
-    }
-    const auto share = parse_number<double>(digits);
-    if (!share || !std::isfinite(*share) || *share <= 0) {
-      wrong(fmt::format("--split '{}': the share of '{}' should be a number above 0",
-                        printable(text), printable(name)));
-    }
-    shares.emplace_back(name, *share);
-    sum += *share;
-  }
-  if (std::abs(sum - 1) > 1e-6) {
-    std::vector<std::string> scaled;
-    for (const auto& [name, share] : shares) {
-      scaled.push_back(fmt::format("{}={:.4g}", printable(name), share / sum));
-    }
-    wrong(fmt::format("--split '{}': the shares sum to {:g}, not 1; perhaps {}", printable(text),
-                      sum, fmt::join(scaled, ",")));
-  }
-  return shares;
 }
 
 std::string suggestion(std::string_view word, std::span<const std::string_view> known) {

@@ -54,11 +54,6 @@ class Arguments {
   bool asks_help_ = false;
 };
 
-using Shares = std::vector<std::pair<std::string, double>>;
-
-/// "train=0.9,val=0.1": names that can be directories, shares that sum to 1.
-Shares parse_split(std::string_view text);
-
 /// ", did you mean 'pack'?" where one of `known` is close to `word`; otherwise nothing.
 std::string suggestion(std::string_view word, std::span<const std::string_view> known);
 

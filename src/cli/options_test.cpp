@@ -139,31 +139,6 @@ TEST(Options, Choices) {
             "--to 'tfrecrd': should be one of tar, tfrecord, did you mean 'tfrecord'?");
 }
 
-TEST(Options, Split) {
-  EXPECT_EQ(parse_split("train=0.9,val=0.1"), (Shares{{"train", 0.9}, {"val", 0.1}}));
-  EXPECT_EQ(parse_split("all=1"), (Shares{{"all", 1.0}}));
-  EXPECT_EQ(parse_split("a=0.3333333,b=0.3333333,c=0.3333333").size(), 3U);
-}
-
-TEST(Options, SplitThatMakesNoSense) {
-  const auto refused = [](const std::string& text) {
-    return refusal([&] { parse_split(text); }).substr(text.size() + 12);
-  };
-  EXPECT_EQ(refused("train=90,val=10"), "the shares sum to 100, not 1; perhaps train=0.9,val=0.1");
-  EXPECT_EQ(refused("a=0.5,b=0.4"), "the shares sum to 0.9, not 1; perhaps a=0.5556,b=0.4444");
-  EXPECT_EQ(refused("a=0.5,a=0.5"), "'a' is named twice");
-  EXPECT_EQ(refused(""), "should look like train=0.9,val=0.1");
-  EXPECT_EQ(refused("train"), "should look like train=0.9,val=0.1");
-  EXPECT_EQ(refused("a=1,"), "should look like train=0.9,val=0.1");
-  EXPECT_EQ(refused("=1"), "the name '' is empty, so it cannot be a directory");
-  EXPECT_EQ(refused("a/b=1"), "the name 'a/b' contains a slash, so it cannot be a directory");
-  EXPECT_EQ(refused("..=1"), "the name '..' begins with a dot, so it cannot be a directory");
-  for (const char* share : {"0", "-1", "nan", "inf", "x", "", "0.5x"}) {
-    EXPECT_EQ(refused("a=" + std::string(share) + ",b=1"),
-              "the share of 'a' should be a number above 0");
-  }
-}
-
 TEST(Options, Description) {
   constexpr std::array kTwo = {Option{"--to", "FORMAT", "first line\nsecond line"}, kHelpOption};
   EXPECT_EQ(describe_options(kTwo),

@@ -76,6 +76,9 @@ std::string left_out(const PackResult& result, const Style& style) {
   std::vector<std::string> parts;
   if (result.filtered > 0) parts.push_back(counted(result.filtered, "sample") + " by your filters");
   if (result.hidden > 0) parts.push_back(counted(result.hidden, "hidden file"));
+  if (result.unlisted > 0) {
+    parts.push_back(counted(result.unlisted, "file") + " that the list does not name");
+  }
   if (!result.left_out.empty()) {
     const std::string faults = format_count(result.left_out.size()) + " because of faults";
     parts.push_back(style.bad(faults) + ":");

@@ -137,8 +137,7 @@ Fault Reader::fault(const Batch& batch, const Item& item, std::string cause) con
 
 std::string Reader::file_path(const Segment& segment, uint64_t sample, const Item& item) const {
   const uint32_t local = index_->local_field(item.segment, item.field).value();
-  const std::string& suffix = segment.fields()[local].suffixes.at(item.located.suffix);
-  return suffix.empty() ? segment.key(sample) : segment.key(sample) + "." + suffix;
+  return file_name(segment.key(sample), segment.fields()[local].suffixes.at(item.located.suffix));
 }
 
 namespace {

@@ -9,7 +9,8 @@
 namespace stoker {
 
 std::string Fault::message() const {
-  std::string text = shard.empty() ? "" : fmt::format("{}: offset {}: ", printable(shard), offset);
+  std::string text = shard.empty() ? "" : printable(shard) + ": ";
+  if (!shard.empty() && offset) text += fmt::format("offset {}: ", *offset);
   if (!sample.empty()) text += fmt::format("sample '{}'", printable(sample));
   if (!field.empty())
     text += fmt::format("{}field {}", sample.empty() ? "" : ", ", printable(field));
@@ -19,7 +20,7 @@ std::string Fault::message() const {
 
 Json to_json(const Fault& fault) {
   return {{"shard", name_to_json(fault.shard)},
-          {"offset", fault.offset},
+          {"offset", fault.offset ? Json(*fault.offset) : Json(nullptr)},
           {"sample", name_to_json(fault.sample)},
           {"field", name_to_json(fault.field)},
           {"cause", name_to_json(fault.cause)}};
@@ -29,8 +30,9 @@ Fault fault_from_json(const Json& json) {
   const auto name = [&](const char* member) {
     return name_from_json(json.at(member).get<std::string>());
   };
-  return {name("shard"), json.at("offset").get<uint64_t>(), name("sample"), name("field"),
-          name("cause")};
+  const Json& offset = json.at("offset");
+  return {name("shard"), offset.is_null() ? std::nullopt : std::optional(offset.get<uint64_t>()),
+          name("sample"), name("field"), name("cause")};
 }
 
 }  // namespace stoker

@@ -16,10 +16,10 @@ namespace stoker {
 
 /// Something in a dataset that is not as it should be.
 struct Fault {
-  std::string shard;  // relative path
-  uint64_t offset = 0;
-  std::string sample;  // its key, where there is one
-  std::string field;   // its field, where there is one
+  std::string shard;               // relative path
+  std::optional<uint64_t> offset;  // none where the file as a whole is meant
+  std::string sample;              // its key, where there is one
+  std::string field;               // its field, where there is one
   std::string cause;
 
   /// "train-000003.tar: offset 512: sample 'a/b', field image: checksum differs …"

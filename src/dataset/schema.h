@@ -78,6 +78,11 @@ std::string_view name_of(DType dtype);
 std::string_view name_of(Depth depth);
 size_t size_of(DType dtype);
 
+/// The name of the file that a field is, or the member: KEY.SUFFIX, or the key alone.
+inline std::string file_name(std::string key, std::string_view suffix) {
+  return suffix.empty() ? key : std::move(key.append(1, '.').append(suffix));
+}
+
 /// Takes what `more` says about a field into `field`: counts add up, suffixes join, dimensions
 /// and dtypes that differ become varying, number joins array. Returns false, and changes nothing,
 /// where the two cannot be one field.

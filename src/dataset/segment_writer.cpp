@@ -148,9 +148,7 @@ uint16_t SegmentWriter::suffix(uint64_t sample, uint32_t field) const {
 }
 
 std::string SegmentWriter::file_path(uint64_t sample, uint32_t field) const {
-  const std::string& ending = fields_[field].suffixes[suffix(sample, field)];
-  std::string path(key(sample));
-  return ending.empty() ? path : path + "." + ending;
+  return file_name(std::string(key(sample)), fields_[field].suffixes[suffix(sample, field)]);
 }
 
 SegmentWriter::Place SegmentWriter::place_of(const FoundField& found, std::string& conflict) {

@@ -145,7 +145,7 @@ class FolderScan {
   void fault(size_t file, std::string_view cause) {
     const std::string path =
         join_path(files_.directories[files_.files[file].directory], files_.name(file));
-    sink_.fault({path, 0, key_, {}, std::string(cause)});
+    sink_.fault({path, {}, key_, {}, std::string(cause)});
   }
 
   void add_file(size_t file) {

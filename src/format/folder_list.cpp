@@ -130,7 +130,7 @@ class ListedFiles {
 
   void fault(const ListFile& list, std::string path, std::string_view cause) {
     layout_.faults.push_back({std::move(path),
-                              0,
+                              {},
                               {},
                               {},
                               fmt::format("is listed in line {} of {}, {}", list.line(),

@@ -115,9 +115,9 @@ TEST_F(Folder, FaultsOfFilesAreNamed) {
   files_.add_directory("/data/d.jpg");
   const CollectingSink sink = scan(layout);
   ASSERT_EQ(sink.faults.size(), 3U);
-  EXPECT_EQ(sink.faults[0], (Fault{"a.jpg", 0, "a", "", "is gone since the folder was listed"}));
-  EXPECT_EQ(sink.faults[1], (Fault{"c.jpg", 0, "c", "", "cannot be read: Permission denied"}));
-  EXPECT_EQ(sink.faults[2], (Fault{"d.jpg", 0, "d", "", "is no file any more"}));
+  EXPECT_EQ(sink.faults[0], (Fault{"a.jpg", {}, "a", "", "is gone since the folder was listed"}));
+  EXPECT_EQ(sink.faults[1], (Fault{"c.jpg", {}, "c", "", "cannot be read: Permission denied"}));
+  EXPECT_EQ(sink.faults[2], (Fault{"d.jpg", {}, "d", "", "is no file any more"}));
   ASSERT_EQ(sink.samples.size(), 2U);
   EXPECT_EQ(sink.samples[1].key, "c");
   EXPECT_EQ(sink.samples[1].fields.size(), 1U);
@@ -147,7 +147,7 @@ TEST_F(Folder, UnreadableFilesOnDiskAreNamed) {
   fs::remove_all(root);
   EXPECT_EQ(sink.samples.size(), 1U);
   ASSERT_EQ(sink.faults.size(), 1U);
-  EXPECT_EQ(sink.faults[0], (Fault{"b.jpg", 0, "b", "", "cannot be read: Permission denied"}));
+  EXPECT_EQ(sink.faults[0], (Fault{"b.jpg", {}, "b", "", "cannot be read: Permission denied"}));
 }
 
 TEST_F(Folder, AFileIsNoFolder) {

@@ -53,7 +53,7 @@ struct Listing {
   bool indexed = false;
 
   void fault(std::string_view name, std::string cause) {
-    faults.push_back({name.empty() ? path : join_path(path, name), 0, {}, {}, std::move(cause)});
+    faults.push_back({name.empty() ? path : join_path(path, name), {}, {}, {}, std::move(cause)});
   }
 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "dataset/inflating_file.h"
 #include "dataset/manifest.h"
 #include "format/member_name.h"
 
@@ -63,7 +64,7 @@ ShardDirectory look_at_shards(const Source& source, bool (*is_shard)(std::string
       others.push_back({std::move(entry.name), FileKind::directory});
     } else {
       found.faults.push_back(
-          {entry.name, 0, {}, {}, kind ? "not a regular file" : "a link that leads nowhere"});
+          {entry.name, {}, {}, {}, kind ? "not a regular file" : "a link that leads nowhere"});
     }
   }
   for (const DirectoryEntry& entry : others) {
@@ -89,7 +90,23 @@ Fault missing_shards(std::string_view before, size_t digits, std::string_view af
   } else {
     cause += fmt::format(" to {} are missing: {} shards", printable(name(last)), last - first + 1);
   }
-  return {name(first), 0, {}, {}, std::move(cause)};
+  return {name(first), {}, {}, {}, std::move(cause)};
+}
+
+OpenedShard open_shard(const Source& source, const Part& part, ScanSink& sink) {
+  OpenedShard opened;
+  opened.path = source.root + "/" + part.shard;
+  opened.file = source.file_system->open(opened.path);
+  const FileInfo info = opened.file->info();
+  opened.size = info.size;
+  Shard shard;
+  shard.path = part.shard;
+  shard.size = shard.end = info.size;
+  shard.modified_ns = info.modified_ns;
+  shard.compression = part.compression;
+  opened.number = sink.shard(shard);
+  opened.file = inflate(std::move(opened.file), opened.path, part.compression);
+  return opened;
 }
 
 }  // namespace stoker

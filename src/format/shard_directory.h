@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,5 +31,16 @@ ShardDirectory look_at_shards(const Source& source, bool (*is_shard)(std::string
 /// Shards `first` to `last` of a series are missing: "before00003after".
 Fault missing_shards(std::string_view before, size_t digits, std::string_view after, uint64_t first,
                      uint64_t last);
+
+/// A shard that a scan has begun.
+struct OpenedShard {
+  std::string path;
+  std::unique_ptr<ReadableFile> file;  // decompressed
+  uint64_t size = 0;                   // of the file as it lies there
+  uint32_t number = 0;                 // from the sink
+};
+
+/// Opens the shard of a part and announces it to the sink.
+OpenedShard open_shard(const Source& source, const Part& part, ScanSink& sink);
 
 }  // namespace stoker

@@ -63,7 +63,7 @@ TEST(ShardDirectory, SubDirectories) {
 
 TEST(ShardDirectory, NamesWhatIsMissing) {
   EXPECT_EQ(missing_shards("t-", 5, "-of-9", 3, 3),
-            (Fault{"t-00003-of-9", 0, {}, {}, "t-00003-of-9 is missing"}));
+            (Fault{"t-00003-of-9", {}, {}, {}, "t-00003-of-9 is missing"}));
   EXPECT_EQ(missing_shards("t-", 2, ".s", 3, 12).cause, "t-03.s to t-12.s are missing: 10 shards");
 }
 

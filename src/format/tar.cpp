@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/tar.h"
 
-#include <string>
-#include <utility>
-
-#include "dataset/inflating_file.h"
+#include "format/shard_directory.h"
 #include "format/tar_ranges.h"
 #include "format/tar_samples.h"
 
@@ -16,25 +13,16 @@ void scan_tar(const Source& source, const Layout&, const Part& part, ScanSink& s
 
 void scan_tar_in_ranges(const Source& source, const Part& part, const TarRanges& ranges,
                         ScanSink& sink) {
-  const std::string path = source.root + "/" + part.shard;
-  auto file = source.file_system->open(path);
-  const FileInfo info = file->info();
-  Shard shard;
-  shard.path = part.shard;
-  shard.size = shard.end = info.size;
-  shard.modified_ns = info.modified_ns;
-  shard.compression = part.compression;
-  const uint32_t number = sink.shard(shard);
-  file = inflate(std::move(file), path, part.compression);
-  ByteStream stream(*file, path, part.compression);
-  TarSamples samples(sink, part.shard, number);
+  const OpenedShard shard = open_shard(source, part, sink);
+  ByteStream stream(*shard.file, shard.path, part.compression);
+  TarSamples samples(sink, part.shard, shard.number);
   const bool compressed = part.compression != Compression::none;
-  const uint64_t end = compressed ? ~uint64_t{0} : info.size;
+  const uint64_t end = compressed ? ~uint64_t{0} : shard.size;
   TarScan scan(stream, part.shard, end, samples, sink);
   if (compressed) {
     scan.run(end);
   } else {
-    run_in_ranges(ranges, *file, part.shard, end, scan, samples, sink);
+    run_in_ranges(ranges, *shard.file, part.shard, end, scan, samples, sink);
   }
   samples.flush();
 }

@@ -8,10 +8,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "dataset/inflating_file.h"
 #include "dataset/npy.h"
 #include "format/byte_stream.h"
 #include "format/member_name.h"
+#include "format/shard_directory.h"
 #include "format/tf_example.h"
 
 namespace stoker {
@@ -342,17 +342,8 @@ class TfrecordScan {
 }  // namespace
 
 void scan_tfrecord(const Source& source, const Layout&, const Part& part, ScanSink& sink) {
-  const std::string path = source.root + "/" + part.shard;
-  auto file = source.file_system->open(path);
-  const FileInfo info = file->info();
-  Shard shard;
-  shard.path = part.shard;
-  shard.size = shard.end = info.size;
-  shard.modified_ns = info.modified_ns;
-  shard.compression = part.compression;
-  const uint32_t number = sink.shard(shard);
-  file = inflate(std::move(file), path, part.compression);
-  TfrecordScan scan(*file, path, part, number, sink);
+  const OpenedShard shard = open_shard(source, part, sink);
+  TfrecordScan scan(*shard.file, shard.path, part, shard.number, sink);
   try {
     scan.run();
   } catch (const Error& error) {

@@ -143,7 +143,7 @@ void find_gaps(const std::vector<std::string>& names, Layout& layout) {
     for (const Numbered& there : series) {
       if (there.number >= there.count) {
         layout.faults.push_back({fmt::format("{}{}{}", there.before, there.digits, there.after),
-                                 0,
+                                 {},
                                  {},
                                  {},
                                  "its number is not below its count"});
@@ -171,7 +171,7 @@ void add_parts(const Source& source, const std::vector<std::string>& names, bool
   });
   for (size_t i = 0; i < names.size(); ++i) {
     if (by_name && !failures[i].empty()) {
-      layout.faults.push_back({names[i], 0, {}, {}, std::move(failures[i])});
+      layout.faults.push_back({names[i], {}, {}, {}, std::move(failures[i])});
     } else if (by_name || contents[i].tfrecord) {
       layout.parts.push_back({names[i], contents[i].compression, 0, 0});
     }

@@ -110,7 +110,7 @@ BuiltPart build_part(const Source& source, const Detected& detected, size_t numb
     detected.format->scan(source, detected.layout, part, builder);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::interrupted) throw;
-    builder.fault({part.shard, 0, "", "", error.what()});
+    builder.fault({part.shard, {}, "", "", error.what()});
   }
   builder.finish();
   return {std::move(builder.entries), builder.reused, builder.hidden_names};

@@ -62,7 +62,7 @@ void SegmentBuilder::sample(std::string_view key, std::span<const FoundField> fi
   for (std::string& conflict : segment_.add_sample(key, fields)) {
     Fault fault;
     fault.shard = shard_ ? shard_->path : std::string(key);
-    fault.offset = first == std::numeric_limits<uint64_t>::max() ? 0 : first;
+    if (first != std::numeric_limits<uint64_t>::max()) fault.offset = first;
     fault.sample = key;
     fault.cause = std::move(conflict);
     segment_.add_fault(std::move(fault));

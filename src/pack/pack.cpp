@@ -71,6 +71,7 @@ std::optional<PackResult> complete_already(const Destination& destination, const
     fingerprint = origin.at("fingerprint").get<uint64_t>();
     result.filtered = origin.at("filtered").get<uint64_t>();
     result.hidden = origin.at("hidden").get<uint64_t>();
+    result.unlisted = origin.at("unlisted").get<uint64_t>();
     result.format = manifest.format;
     result.source_format = origin.at("source_format").get<std::string>();
     result.samples += manifest.samples();
@@ -304,11 +305,9 @@ void write_manifest(const Destination& destination, const Plan& plan, size_t num
     }
   }
   if (manifest.schema.find(kLabelField)) manifest.schema.classes = classes;
-  Json origin{{"options", plan.options},
-              {"source_format", plan.source_format},
-              {"fingerprint", plan.fingerprint},
-              {"filtered", plan.filtered},
-              {"hidden", plan.hidden}};
+  Json origin{{"options", plan.options},         {"source_format", plan.source_format},
+              {"fingerprint", plan.fingerprint}, {"filtered", plan.filtered},
+              {"hidden", plan.hidden},           {"unlisted", plan.unlisted}};
   origin["left_out"] = Json::array();
   if (number == 0) {
     for (const Fault& fault : plan.left_out) origin["left_out"].push_back(to_json(fault));
@@ -370,6 +369,7 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
   result.source_format = plan->source_format;
   result.filtered = plan->filtered;
   result.hidden = plan->hidden;
+  result.unlisted = plan->unlisted;
   result.left_out = plan->left_out;
   std::vector<Task> tasks;
   for (size_t d = 0; d < plan->datasets.size(); ++d) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,14 +14,19 @@
 
 namespace stoker {
 
+using Shares = std::vector<std::pair<std::string, double>>;
+
+/// "train=0.9,val=0.1": names that can be directories, shares that sum to 1. Throws Error(usage).
+Shares parse_split(std::string_view text);
+
 struct PackOptions {
   std::string to = "tar";
   uint64_t shard_size = 1'000'000'000;
-  unsigned jobs = 0;                                  // 0: one per usable core
-  std::optional<uint64_t> shuffle;                    // seed
-  std::vector<std::pair<std::string, double>> split;  // name, share; empty: no split
-  std::vector<std::string> include, exclude;          // globs over keys and file names
-  std::optional<uint64_t> limit;                      // samples, counted after the filters
+  unsigned jobs = 0;                          // 0: one per usable core
+  std::optional<uint64_t> shuffle;            // seed
+  Shares split;                               // name, share; empty: no split
+  std::vector<std::string> include, exclude;  // globs over keys and file names
+  std::optional<uint64_t> limit;              // samples, counted after the filters
   bool overwrite = false;
   bool skip_bad = false;  // leave out what cannot be read and still call it a success
   std::string list;       // see Source::list
@@ -35,7 +41,8 @@ struct PackResult {
   uint64_t shards_reused = 0;  // finished by an earlier, interrupted run
   bool already_complete = false;
   uint64_t filtered = 0;  // samples that --include, --exclude and --limit kept out
-  uint64_t hidden = 0;
+  uint64_t hidden = 0;    // files whose name begins with a dot
+  uint64_t unlisted = 0;  // files that the list does not name
   /// What was left out because it could not be read: never silently.
   std::vector<Fault> left_out;
   std::vector<std::string> datasets;  // directories written: one, or one per split

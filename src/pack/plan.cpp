@@ -62,7 +62,7 @@ class Filter {
       const Located located = segment.locate(place.sample, f);
       if (!located.present) continue;
       const std::string& suffix = segment.fields()[f].suffixes.at(located.suffix);
-      if (!suffix.empty()) names.push_back(key + "." + suffix);
+      if (!suffix.empty()) names.push_back(file_name(key, suffix));
     }
     return names;
   }
@@ -84,6 +84,10 @@ size_t split_of(std::string_view key, const PackOptions& options) {
   return options.split.size() - 1;
 }
 
+/// What a shard's index is held in while the shard is written: memory stays small whatever the
+/// size.
+constexpr uint64_t kMaxShardSamples = uint64_t{1} << 18;
+
 /// Cuts the stream of samples of one dataset into shards and writes its order.
 class DatasetPlanner {
  public:
@@ -94,7 +98,7 @@ class DatasetPlanner {
     PlannedShard& open = shards.back();
     const uint64_t count = open.last - open.first;
     if (count > 0 && (open.bytes + bytes + ShardWriter::kMaxShardEnd > shard_size_ ||
-                      count >= SegmentWriter::kMaxSamples)) {
+                      count >= kMaxShardSamples)) {
       close();
       shards.push_back({"", open_last_, open_last_, 0, 0});
     }
@@ -127,11 +131,9 @@ class DatasetPlanner {
 };
 
 Json to_json(const Plan& plan) {
-  Json json{{"options", plan.options},
-            {"source_format", plan.source_format},
-            {"fingerprint", plan.fingerprint},
-            {"filtered", plan.filtered},
-            {"hidden", plan.hidden}};
+  Json json{{"options", plan.options},         {"source_format", plan.source_format},
+            {"fingerprint", plan.fingerprint}, {"filtered", plan.filtered},
+            {"hidden", plan.hidden},           {"unlisted", plan.unlisted}};
   json["left_out"] = Json::array();
   for (const Fault& fault : plan.left_out) json["left_out"].push_back(to_json(fault));
   json["datasets"] = Json::array();
@@ -304,6 +306,7 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
   plan.options = options_of(source_name, options);
   plan.source_format = scanned.format;
   plan.hidden = scanned.hidden;
+  plan.unlisted = scanned.unlisted;
   plan.left_out = scanned.faults;
 
   const auto index = std::make_shared<Index>(directory + "/source");
@@ -346,6 +349,7 @@ std::optional<Plan> Plan::read(const std::string& directory) {
     plan.fingerprint = json.at("fingerprint").get<uint64_t>();
     plan.filtered = json.at("filtered").get<uint64_t>();
     plan.hidden = json.at("hidden").get<uint64_t>();
+    plan.unlisted = json.at("unlisted").get<uint64_t>();
     for (const Json& fault : json.at("left_out")) plan.left_out.push_back(fault_from_json(fault));
     for (const Json& dataset : json.at("datasets")) {
       PlannedDataset& planned = plan.datasets.emplace_back();

@@ -39,7 +39,7 @@ struct Plan {
   std::vector<PlannedDataset> datasets;
   uint64_t fingerprint = 0;  // of the source; see fingerprint_of()
   uint64_t filtered = 0;
-  uint64_t hidden = 0;
+  uint64_t hidden = 0, unlisted = 0;
   std::vector<Fault> left_out;  // what the scan could not take in, and duplicate keys
 
   /// Reads what write_plan() left; nothing where there is no complete plan.
