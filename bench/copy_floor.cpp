@@ -61,7 +61,7 @@ void copy(const std::vector<File>& files, size_t first, size_t last, const std::
 
 int main(int count, char** words) {
   if (count != 3) {
-    std::fputs("copy_floor SOURCE DESTINATION\n", stderr);
+    (void)std::fputs("copy_floor SOURCE DESTINATION\n", stderr);
     return 2;
   }
   std::vector<File> files;

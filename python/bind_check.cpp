@@ -60,6 +60,7 @@ nb::dict result_of(const CheckResult& result) {
   for (const ClassCount& count : result.classes) classes[to_str(count.name)] = count.samples;
   dict["classes"] = classes;
   dict["hidden"] = result.hidden;
+  dict["unlisted"] = result.unlisted;
   dict["left_out"] = result.left_out;
   dict["verified_bytes"] = result.verified_bytes;
   dict["checksums_compared"] = result.checksums_compared;

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import os
 import warnings
 from bisect import bisect_right
@@ -31,6 +32,8 @@ def open(path: Path, *, list: Path | None = None, jobs: int | None = None, verif
     list, jobs: for building it, as for index().
     verify: compare what is read with its checksum, where the index has them.
     """
+    if not os.fspath(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     absolute = os.path.abspath(os.fspath(path))  # stays right when the process changes its directory
     core, built = _core.open(path=absolute, list=list, jobs=_jobs(jobs), verify=verify)
     dataset = Dataset(core, range(len(core)), verify)
@@ -44,7 +47,7 @@ def open(path: Path, *, list: Path | None = None, jobs: int | None = None, verif
         )
     if core.faults:
         warnings.warn(
-            f"{dataset.path} has {_counted(core.faults, 'fault')}, and what they concern is not among its samples: "
+            f"{dataset.path} has {_counted(core.faults, 'fault')}, and what they concern cannot be read: "
             "stoker.check(path) names them",
             FaultWarning,
             stacklevel=2,

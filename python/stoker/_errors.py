@@ -47,6 +47,6 @@ class IndexBuiltWarning(UserWarning):
 
 
 class FaultWarning(UserWarning):
-    """A dataset that was opened has faults: what they concern is not among its samples."""
+    """A dataset that was opened has faults: what they concern cannot be read."""
 
     __module__ = "stoker"

@@ -196,6 +196,8 @@ class CheckResult:
     #: Samples by class, in the order of the labels.
     classes: dict[str, int]
     hidden: int
+    #: Files left alone: the list does not name them, or they lie beside the shards.
+    unlisted: int
     #: By pack(), when it wrote the dataset.
     left_out: int
     #: Read and found right.

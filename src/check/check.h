@@ -35,7 +35,7 @@ struct Comparison {
   bool equal = false;
   uint64_t compared = 0;
   uint64_t only_here = 0, only_there = 0, different = 0;
-  std::vector<std::string> examples;  // the first few differences, in words
+  std::vector<std::string> examples;  // the first few differences, in words; else why not equal
 };
 
 struct CheckResult {
@@ -49,6 +49,7 @@ struct CheckResult {
   std::vector<Fault> faults;
   uint64_t fault_count = 0;  // faults beyond the first thousand are only counted
   uint64_t hidden = 0;
+  uint64_t unlisted = 0;        // files left alone: a list does not name them, or no shards
   uint64_t left_out = 0;        // by `pack`, when it wrote the dataset
   uint64_t verified_bytes = 0;  // read and found right
   bool checksums_compared = false;

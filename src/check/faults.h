@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <mutex>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "dataset/scan.h"
+#include "format/folder_walk.h"
 
 namespace stoker {
 
@@ -22,6 +24,15 @@ class Faults {
   }
   void add(const std::vector<Fault>& faults) {
     for (const Fault& fault : faults) add(fault);
+  }
+  /// Takes over the faults of a dataset that lies in `directory`.
+  void add(Faults& others, std::string_view directory) {
+    const uint64_t all = count_ + others.count_;
+    for (Fault& fault : others.take()) {
+      fault.shard = join_path(directory, fault.shard);
+      add(std::move(fault));
+    }
+    count_ = all;
   }
   uint64_t count() const { return count_; }
   std::vector<Fault> take() {

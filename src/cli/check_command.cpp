@@ -18,7 +18,8 @@ constexpr std::array kOptions = {
     Option{"--quick", "", "look at headers, sizes and names only, not at every byte"},
     Option{"--compare", "OTHER",
            "also prove that OTHER, of any format, holds the same\n"
-           "samples: matched by key, in any order"},
+           "samples: matched by key, in any order; a --list is for\n"
+           "DATASET alone"},
     Option{"--ignore-keys", "", "with --compare: match samples by their contents"},
     kJobsOption,
     kListOption,

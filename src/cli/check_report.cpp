@@ -113,12 +113,19 @@ std::string comparison(const Comparison& found, const CheckOptions& options, con
                        counted(found.compared, "sample"),
                        options.ignore_keys ? " by contents" : "");
   }
-  std::string text = fmt::format("{} {}: {} only here, {} only there, {} different, {} compared\n",
-                                 style.bad("differs from"), other, format_count(found.only_here),
-                                 format_count(found.only_there), format_count(found.different),
-                                 format_count(found.compared));
-  for (const std::string& example : found.examples) text += fmt::format("  {}\n", example);
   const uint64_t differences = found.only_here + found.only_there + found.different;
+  std::string text;
+  if (differences == 0) {
+    text =
+        fmt::format("{} {}: {} compared, without a difference\n",
+                    style.bad("not proven the same as"), other, counted(found.compared, "sample"));
+  } else {
+    text = fmt::format("{} {}: {} only here, {} only there, {} different, {} compared\n",
+                       style.bad("differs from"), other, format_count(found.only_here),
+                       format_count(found.only_there), format_count(found.different),
+                       format_count(found.compared));
+  }
+  for (const std::string& example : found.examples) text += fmt::format("  {}\n", example);
   if (!found.examples.empty() && differences > found.examples.size()) {
     text += fmt::format("  and {} more\n", format_count(differences - found.examples.size()));
   }
@@ -132,6 +139,9 @@ std::string check_report(const CheckResult& result, const CheckOptions& options,
   std::string text = what_it_is(result, style);
   if (result.hidden > 0) {
     text += fmt::format("left alone: {}\n", counted(result.hidden, "hidden file"));
+  }
+  if (result.unlisted > 0) {
+    text += fmt::format("left alone: {}\n", unlisted_files(result.unlisted, result.format));
   }
   if (result.left_out > 0) {
     text += fmt::format("left out when it was packed: {}\n", format_count(result.left_out));

@@ -58,11 +58,10 @@ std::string summary(const IndexResult& result, const std::string& dataset, doubl
     text += fmt::format("left out: {}\n", counted(result.hidden, "hidden file"));
   }
   if (result.unlisted > 0) {
-    text +=
-        fmt::format("left out: {} that the list does not name\n", counted(result.unlisted, "file"));
+    text += fmt::format("left out: {}\n", unlisted_files(result.unlisted, result.format));
   }
   if (!result.faults.empty()) {
-    text += style.bad(counted(result.faults.size(), "fault")) + ", left out of the index:\n" +
+    text += style.bad(counted(result.faults.size(), "fault")) + ":\n" +
             list_faults(result.faults, result.faults.size(), style);
   }
   return text + (full ? next_steps("stoker check", "verify every byte", dataset, style)

@@ -133,6 +133,7 @@ Json check_document(const CheckResult& result) {
     json["classes"].push_back({{"name", name_to_json(count.name)}, {"samples", count.samples}});
   }
   json["hidden"] = result.hidden;
+  json["unlisted"] = result.unlisted;
   json["left_out"] = result.left_out;
   json["verified_bytes"] = result.verified_bytes;
   json["checksums_compared"] = result.checksums_compared;

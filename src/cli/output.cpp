@@ -245,6 +245,11 @@ std::string counted_shards(uint64_t count, std::string_view format) {
   return counted(count, format == "folder" ? "file" : fmt::format("{} shard", format));
 }
 
+std::string unlisted_files(uint64_t count, std::string_view format) {
+  return counted(count, "file") +
+         (format == "folder" ? " that the list does not name" : " beside the shards");
+}
+
 std::string shell_word(std::string_view path) {
   constexpr std::string_view kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:@%+=,";

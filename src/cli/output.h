@@ -62,6 +62,8 @@ std::string list_faults(const std::vector<Fault>& faults, uint64_t count, const 
 std::string counted(uint64_t count, std::string_view singular);
 /// "148 tar shards"; those of a folder are "148 files".
 std::string counted_shards(uint64_t count, std::string_view format);
+/// "2 files that the list does not name", or "2 files beside the shards".
+std::string unlisted_files(uint64_t count, std::string_view format);
 
 /// A path as a word for the shell, and as a literal of Python, to be copied from the screen.
 std::string shell_word(std::string_view path);

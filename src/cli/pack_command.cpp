@@ -77,7 +77,7 @@ std::string left_out(const PackResult& result, const Style& style) {
   if (result.filtered > 0) parts.push_back(counted(result.filtered, "sample") + " by your filters");
   if (result.hidden > 0) parts.push_back(counted(result.hidden, "hidden file"));
   if (result.unlisted > 0) {
-    parts.push_back(counted(result.unlisted, "file") + " that the list does not name");
+    parts.push_back(unlisted_files(result.unlisted, result.source_format));
   }
   if (!result.left_out.empty()) {
     const std::string faults = format_count(result.left_out.size()) + " because of faults";

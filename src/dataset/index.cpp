@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "os/file_system.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
@@ -57,8 +59,19 @@ void DatasetPaths::refuse_unfinished() const {
                           printable(path)));
 }
 
+void DatasetPaths::use_list(const std::string& list) {
+  const std::optional<FileInfo> info = real_file_system().info(list, true);
+  if (!info) throw system_error(list, "cannot open", ENOENT);
+  // Another list, or another state of it, is another index.
+  const uint64_t which = mix64(hash64(fs::canonical(list).string()) ^
+                               mix64(info->size ^ static_cast<uint64_t>(info->modified_ns)));
+  cache += fmt::format("-{:016x}", which);
+  beside.clear();
+}
+
 std::optional<std::string> DatasetPaths::existing_index() const {
   for (const std::string& directory : {beside, cache}) {
+    if (directory.empty()) continue;
     std::error_code ignored;
     if (fs::exists(fs::path(directory) / kManifestName, ignored)) return directory;
   }
@@ -88,12 +101,27 @@ Index::Place Index::place(uint64_t sample) const {
   return {segment, sample - first_[segment]};
 }
 
+/// What the manifest says about a segment; where that is gone because the dataset was indexed again
+/// meanwhile, what the new manifest says about the same samples.
+SegmentEntry Index::entry_in_force(uint32_t number) const {
+  const SegmentEntry& entry = manifest_.segments[number];
+  std::error_code ignored;
+  if (fs::exists(fs::path(directory_) / entry.file, ignored)) return entry;
+  const Manifest now = Manifest::read((fs::path(directory_) / kManifestName).string());
+  const bool same =
+      std::equal(manifest_.segments.begin(), manifest_.segments.end(), now.segments.begin(),
+                 now.segments.end(), [](const SegmentEntry& a, const SegmentEntry& b) {
+                   return a.samples == b.samples && a.bytes == b.bytes;
+                 });
+  return same ? now.segments[number] : entry;
+}
+
 const Index::Opened& Index::opened(uint32_t number) const {
   std::atomic<const Opened*>& slot = segments_[number];
   const Opened* known = slot.load(std::memory_order_acquire);
   if (known != nullptr) return *known;
 
-  const SegmentEntry& entry = manifest_.segments[number];
+  const SegmentEntry entry = entry_in_force(number);
   const std::string path = (fs::path(directory_) / entry.file).string();
   auto opened = std::make_unique<Opened>(path);
   if (opened->segment.header_crc() != entry.header_crc ||

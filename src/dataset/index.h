@@ -25,6 +25,8 @@ struct DatasetPaths {
   static DatasetPaths of(const std::string& path);
   /// Throws Error(corrupt) where `pack` has begun to write the dataset and was not finished.
   void refuse_unfinished() const;
+  /// From here on the index is that of the samples which this list names, in the cache alone.
+  void use_list(const std::string& list);
   /// The one of the two that holds a manifest; beside comes first.
   std::optional<std::string> existing_index() const;
 };
@@ -67,6 +69,7 @@ class Index {
     std::vector<std::optional<uint32_t>> local_fields;
   };
   const Opened& opened(uint32_t number) const;
+  SegmentEntry entry_in_force(uint32_t number) const;
 
   std::string directory_;
   Manifest manifest_;

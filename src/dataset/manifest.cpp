@@ -45,6 +45,7 @@ Json to_json(const Manifest& manifest) {
                                 {"bytes", segment.bytes},
                                 {"header_crc", segment.header_crc}});
   }
+  json["listed"] = manifest.listed;
   json["origin"] = manifest.origin.empty() ? Json() : Json::parse(manifest.origin);
   return json;
 }
@@ -66,6 +67,7 @@ Manifest from_json(const Json& json, const std::string& path) {
          entry.at("shards").get<uint64_t>(), entry.at("bytes").get<uint64_t>(),
          entry.at("header_crc").get<uint32_t>()});
   }
+  manifest.listed = json.at("listed").get<bool>();
   if (const Json& origin = json.at("origin"); !origin.is_null()) manifest.origin = origin.dump();
   return manifest;
 }

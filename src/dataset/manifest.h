@@ -29,6 +29,8 @@ struct Manifest {
   std::vector<SegmentEntry> segments;
   /// Data that a scan met and could not take in, by number.
   uint64_t faults = 0;
+  /// A list said which files are samples (`--list`): others that lie there are none.
+  bool listed = false;
   /// How `pack` made the dataset, as JSON: its options, and what it left out. Empty otherwise.
   std::string origin;
 

@@ -194,7 +194,10 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
   std::vector<uint32_t> order;
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < batch.items.size(); ++i) {
-    if (batch.items[i].length == 0) continue;
+    // Of a file the reading also sees that it is still the one that was indexed, empty or not.
+    const Extent& extent = batch.items[i].located.extent;
+    const bool empty_file = extent.container == Container::file && extent.length == 0;
+    if (batch.items[i].length == 0 && !empty_file) continue;
     order.push_back(i);
     bytes += batch.items[i].length;
   }

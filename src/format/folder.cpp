@@ -161,7 +161,7 @@ class FolderScan {
       if (dot != name.npos) field.suffix = name.substr(dot + 1);
       field.extent = {Container::file, 0, static_cast<uint64_t>(info->modified_ns), info->size, 0};
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::permission && error.kind() != ErrorKind::not_found) throw;
+      if (error.os_error() == 0) throw;
       fault(file, "cannot be read: " + std::generic_category().message(error.os_error()));
     }
   }

@@ -109,8 +109,9 @@ TEST_F(FolderList, RowsThatNameNothingAreFaults) {
       "./a//1.txt\n/data/a/2.jpg\n");
   const auto fault = [&](size_t i) { return layout.faults.at(i).message(); };
   ASSERT_EQ(layout.faults.size(), 7U);
-  EXPECT_EQ(layout.faults[0], (Fault{"nowhere.jpg", {}, "", "",
-                                     "is listed in line 3 of /list.csv, but does not exist"}));
+  EXPECT_EQ(
+      layout.faults[0],
+      (Fault{"nowhere.jpg", {}, "", "", "is listed in line 3 of /list.csv, but does not exist"}));
   EXPECT_NE(fault(1).find("line 4 of /list.csv, but leads out of the folder"), std::string::npos);
   EXPECT_NE(fault(2).find("line 5 of /list.csv, but leads out of the folder"), std::string::npos);
   EXPECT_NE(fault(3).find("but 'locked' cannot be listed: Permission denied"), std::string::npos);

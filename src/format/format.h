@@ -71,7 +71,7 @@ struct Layout {
   std::vector<std::string> classes;
   std::vector<Fault> faults;  // a missing shard, a link that leads out, a socket
   uint64_t hidden = 0;        // names left alone because they begin with a dot
-  uint64_t unlisted = 0;      // files left alone because the list does not name them
+  uint64_t unlisted = 0;      // files left alone: the list does not name them, or no shards
 };
 
 /// Memory that becomes a shard piece by piece. Unlike a vector it neither moves nor clears what is

@@ -59,13 +59,23 @@ struct Reading {
   bool image = false;
 };
 
+char lower_case(char letter) {
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + ('a' - 'A')) : letter;
+}
+
+/// webdataset takes ".JSON" for ".json" as well.
+bool is_in_any_case(std::string_view text, std::string_view lower) {
+  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(),
+                    [](char a, char b) { return lower_case(a) == b; });
+}
+
 Reading read_suffix(std::string_view suffix) {
   const size_t dot = suffix.rfind('.');
   if (dot == std::string_view::npos) {
     if (is_image_suffix(suffix)) return {kImageField, FieldType::bytes, Encoding::raw, true};
-    if (suffix == "cls") return {kLabelField, FieldType::number, Encoding::decimal};
+    if (is_in_any_case(suffix, "cls")) return {kLabelField, FieldType::number, Encoding::decimal};
     for (const Ending& typed : kTypedSuffixes) {
-      if (suffix == typed.ending) return {suffix, typed.type, typed.encoding};
+      if (is_in_any_case(suffix, typed.ending)) return {typed.ending, typed.type, typed.encoding};
     }
     return {suffix.empty() ? std::string_view("data") : suffix};
   }
@@ -132,9 +142,7 @@ bool is_text_suffix(std::string_view suffix) {
 bool is_image_suffix(std::string_view suffix) {
   if (suffix.size() < 3 || suffix.size() > 4) return false;
   std::array<char, 4> lower{};
-  std::transform(suffix.begin(), suffix.end(), lower.begin(), [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + ('a' - 'A')) : letter;
-  });
+  std::transform(suffix.begin(), suffix.end(), lower.begin(), lower_case);
   return std::find(kImageSuffixes.begin(), kImageSuffixes.end(),
                    std::string_view(lower.data(), suffix.size())) != kImageSuffixes.end();
 }

@@ -185,5 +185,16 @@ TEST(MemberName, NumbersAreInt64) {
   EXPECT_EQ(fields[1].dtype, DType::unknown);
 }
 
+TEST(MemberName, TypedSuffixesInAnyCase) {
+  EXPECT_EQ(field_of_suffix("CLS").name, "label");
+  EXPECT_EQ(field_of_suffix("Json").name, "json");
+  EXPECT_EQ(field_of_suffix("Json").type, FieldType::text);
+  EXPECT_EQ(field_of_suffix("Mask").name, "Mask");
+  // A field whose name only looks like it keeps its name and type.
+  const std::string suffix = suffix_of_field("JSON", FieldType::bytes, Encoding::raw, "");
+  EXPECT_EQ(field_of_suffix(suffix).name, "JSON");
+  EXPECT_EQ(field_of_suffix(suffix).type, FieldType::bytes);
+}
+
 }  // namespace
 }  // namespace stoker

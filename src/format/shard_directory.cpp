@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "dataset/inflating_file.h"
 #include "dataset/manifest.h"
@@ -21,11 +22,17 @@ std::optional<FileKind> kind_behind(const Source& source, const DirectoryEntry& 
   return info ? std::optional(info->kind) : std::nullopt;
 }
 
+/// Also where nobody may look: it is reported as part of a folder then.
 bool has_something_visible(const Source& source, const std::string& directory) {
   bool visible = false;
-  source.file_system->list(source.root + "/" + directory, [&](std::string_view name, FileKind) {
-    visible = visible || !name.starts_with('.');
-  });
+  try {
+    source.file_system->list(source.root + "/" + directory, [&](std::string_view name, FileKind) {
+      visible = visible || !name.starts_with('.');
+    });
+  } catch (const Error& error) {
+    if (error.os_error() == 0) throw;
+    return true;
+  }
   return visible;
 }
 
@@ -46,6 +53,7 @@ ShardDirectory look_at_shards(const Source& source, bool (*is_shard)(std::string
       return;
     }
     if (is_image(name)) ++found.images;
+    if (!is_shard(name) && kind == FileKind::file) ++found.other_files;
     if (is_shard(name)) {
       named.push_back({std::string(name), kind});
     } else if (kind != FileKind::file) {

@@ -19,6 +19,7 @@ struct ShardDirectory {
   bool more_loose = false;          // there are others
   std::vector<Fault> faults;        // names of shards that are no files
   uint64_t images = 0;              // files with an image's ending
+  uint64_t other_files = 0;         // that are no shards by their name
   uint64_t hidden = 0;
   /// A sub-directory has something visible in it.
   bool deep = false;

@@ -126,6 +126,7 @@ std::optional<Layout> detect_directory(const Source& source) {
   }
   Layout layout;
   layout.hidden = found.hidden;
+  layout.unlisted = found.other_files;
   layout.faults = std::move(found.faults);
   for (std::string& name : found.shards) {
     const Compression compression = ending_of(name)->compression;

@@ -197,6 +197,8 @@ std::optional<Layout> detect_directory(const Source& source) {
     add_parts(source, first, false, layout);
     if (!layout.parts.empty()) add_parts(source, rest, false, layout);
   }
+  layout.unlisted =
+      top.other_files - (top.shards.empty() ? layout.parts.size() : 0);  // parts without an ending
   const size_t shards = std::max(top.shards.size(), layout.parts.size());
   if (shards == 0 || top.images > shards) return std::nullopt;
   return layout;

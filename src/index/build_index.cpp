@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "index/build_index.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <mutex>
 #include <set>
@@ -28,14 +32,6 @@ uint32_t mode_like(FileSystem& file_system, const std::string& root) {
 }
 
 uint32_t directory_mode(uint32_t file_mode) { return file_mode | (file_mode & 0044U) >> 2; }
-
-std::string segment_name(const Part& part, size_t number) {
-  if (part.shard.empty()) return fmt::format("files-{:06}", number);
-  std::string name = percent_escape(part.shard, "/");
-  constexpr size_t kLongest = 200;  // names end at 255, and others are added to this one
-  if (name.size() > kLongest || !is_utf8(name)) name = fmt::format("{:016x}", hash64(name));
-  return name;
-}
 
 /// What the segments have in common: schema and depth. Throws where two of them disagree.
 void merge_segments(const std::string& directory, Manifest& manifest, std::vector<Fault>& faults) {
@@ -100,7 +96,8 @@ BuiltPart build_part(const Source& source, const Detected& detected, size_t numb
                      const std::string& directory, const std::set<std::string>& there,
                      const IndexOptions& options, unsigned threads, uint32_t add_mode) {
   const Part& part = detected.layout.parts[number];
-  const std::string name = segment_name(part, number);
+  const std::string name =
+      part.shard.empty() ? fmt::format("files-{:06}", number) : segment_name(part.shard);
   if (auto known = reusable_segments(source, part, directory, there, name, options.depth)) {
     const uint64_t count = known->size();
     return {std::move(*known), count, 0};
@@ -120,9 +117,11 @@ BuiltPart build_part(const Source& source, const Detected& detected, size_t numb
 bool prepare_directory(const std::string& directory, uint32_t add_mode) {
   try {
     make_directories(directory, directory_mode(add_mode));
-    const std::string probe = directory + "/.probe";
-    write_file(probe, {});
-    fs::remove(probe);
+    std::string probe = directory + "/.probe-XXXXXX";  // another one for each process
+    const int descriptor = ::mkostemp(probe.data(), O_CLOEXEC);
+    if (descriptor < 0) throw system_error(directory, "cannot be written", errno);
+    ::unlink(probe.c_str());
+    ::close(descriptor);
     return true;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::permission) return false;
@@ -171,6 +170,7 @@ IndexResult build_index_in(const Source& source, const Detected& detected,
   result.unlisted = detected.layout.unlisted;
   Manifest manifest;
   manifest.format = detected.format->name;
+  manifest.listed = !source.list.empty();
   for (const BuiltPart& part : built) {
     result.segments_reused += part.reused;
     result.hidden += part.hidden;
@@ -210,6 +210,10 @@ IndexResult describe_index(const std::string& directory, bool in_cache) {
 IndexResult build_index(const std::string& path, const IndexOptions& options) {
   const DatasetPaths paths = DatasetPaths::of(path);
   paths.refuse_unfinished();
+  return build_index_at(paths, options);
+}
+
+IndexResult build_index_at(const DatasetPaths& paths, const IndexOptions& options) {
   const Source source = source_at(paths, options.list, options.file_system);
   const Detected detected = detect_format(source);
   for (const Part& part : detected.layout.parts) {
@@ -217,7 +221,7 @@ IndexResult build_index(const std::string& path, const IndexOptions& options) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("{}: is compressed as a whole, so no sample can be read without all "
                             "before it: run stoker pack {} DESTINATION",
-                            printable(part.shard), printable(path)));
+                            printable(part.shard), printable(paths.path)));
   }
   const uint32_t add_mode = mode_like(*source.file_system, source.root);
   // torchvision takes every directory in a folder of classes for one, `.stoker` too: there it is
@@ -247,12 +251,14 @@ OpenedDataset open_dataset(const std::string& path, const IndexOptions& options)
   OpenedDataset opened;
   opened.paths = DatasetPaths::of(path);
   opened.paths.refuse_unfinished();
-  std::optional<std::string> directory =
-      options.list.empty() ? opened.paths.existing_index() : std::nullopt;
+  // Which samples there are depends on the list: its index is another one, and disturbs none.
+  if (!options.list.empty()) opened.paths.use_list(options.list);
+  std::optional<std::string> directory = opened.paths.existing_index();
   if (!directory) {
     IndexOptions building = options;
-    building.unless_present = options.list.empty();
-    opened.result = build_index(path, building);
+    building.unless_present = true;
+    if (!options.list.empty()) building.where = IndexWhere::cache;
+    opened.result = build_index_at(opened.paths, building);
     opened.built = true;
     directory = opened.result.directory;
   }

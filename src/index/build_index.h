@@ -45,6 +45,8 @@ struct IndexResult {
 /// used again where the shards they describe have not changed.
 /// Throws Error(unsupported) for a compressed shard, with the advice to pack.
 IndexResult build_index(const std::string& path, const IndexOptions& options);
+/// The same for a dataset whose paths are known.
+IndexResult build_index_at(const DatasetPaths& paths, const IndexOptions& options);
 
 /// The same into a directory of the caller's, for a source that may be compressed: what `pack`
 /// plans from, and `check` looks at where there is no index.

@@ -8,6 +8,8 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/hash.h"
+#include "base/text.h"
 #include "dataset/segment.h"
 #include "index/full_pass.h"
 
@@ -122,7 +124,7 @@ void SegmentBuilder::close() {
   std::string complete;
   for (const std::string& name : segments_named(there_, stem)) {
     const std::string path = directory_ + "/" + name;
-    if (depth == Depth::full && completed_before(path)) complete = path;
+    if (completed_before(path)) complete = path;
   }
   if (!complete.empty()) {
     ++reused;
@@ -187,10 +189,9 @@ std::optional<SegmentEntry> still_right(const std::string& path, const std::stri
     segment.verify_all();
     if (segment.shard_count() != 1 || segment.depth() < depth) return std::nullopt;
     const Shard shard = segment.shard(0);
-    // Without a recorded time only checksums could tell; good enough unless they are asked for.
-    const bool same_time = shard.modified_ns == 0
-                               ? segment.depth() == Depth::full && depth == Depth::structure
-                               : shard.modified_ns == now.modified_ns;
+    // `pack` records no time: its checksums say what the bytes should be, and `check` compares.
+    const bool same_time = shard.modified_ns == 0 ? segment.depth() == Depth::full
+                                                  : shard.modified_ns == now.modified_ns;
     if (shard.path != shard_path || shard.size != now.size || !same_time || shard.begin != begin ||
         shard.compression != Compression::none) {
       return std::nullopt;
@@ -225,6 +226,13 @@ std::optional<std::vector<SegmentEntry>> reusable_segments(const Source& source,
     entries.push_back(std::move(*found));
   } while (covered < now->size);
   return entries;
+}
+
+std::string segment_name(const std::string& shard) {
+  std::string name = percent_escape(shard, "/");
+  constexpr size_t kLongest = 200;  // names end at 255, and others are added to this one
+  if (name.size() > kLongest || !is_utf8(name)) name = fmt::format("{:016x}", hash64(name));
+  return name;
 }
 
 std::set<std::string> names_in(const std::string& directory) {

@@ -71,6 +71,9 @@ std::optional<std::vector<SegmentEntry>> reusable_segments(const Source& source,
                                                            const std::set<std::string>& there,
                                                            const std::string& name, Depth depth);
 
+/// What the segments of a shard are named after: its path, where a file can be named so.
+std::string segment_name(const std::string& shard);
+
 /// Names of the files in a directory; none where it does not exist.
 std::set<std::string> names_in(const std::string& directory);
 /// Those of them that are segments with this stem: STEM.CRC.seg.

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "dataset/segment.h"
 #include "index/segment_builder.h"
 #include "pack/plan.h"
 #include "pack/shard_job.h"
@@ -39,15 +40,23 @@ void remove_shard(const std::string& path) {
 /// The shards of a dataset that `pack` completed: those that its manifest, with an origin, speaks
 /// of. Nothing else is ours.
 std::optional<std::vector<std::string>> complete_shards(const std::string& directory) {
-  const std::string path = directory + "/" + kIndexDirectory + "/" + kManifestName;
-  if (!fs::exists(path)) return std::nullopt;
-  const Manifest manifest = Manifest::read(path);
-  if (manifest.origin.empty()) return std::nullopt;
-  std::vector<std::string> shards;
-  for (const SegmentEntry& entry : manifest.segments) {
-    if (auto shard = shard_of_segment(entry.file)) shards.push_back(std::move(*shard));
+  const std::string index = directory + "/" + kIndexDirectory;
+  if (!fs::exists(index + "/" + kManifestName)) return std::nullopt;
+  try {
+    const Manifest manifest = Manifest::read(index + "/" + kManifestName);
+    if (manifest.origin.empty()) return std::nullopt;
+    std::vector<std::string> shards;
+    for (const SegmentEntry& entry : manifest.segments) {
+      shards.push_back(Segment(index + "/" + entry.file).shard(0).path);
+    }
+    return shards;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::not_found) throw;
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{}: its index is damaged, so pack cannot tell what it has written "
+                            "there: choose another directory, or remove this one",
+                            printable(directory)));
   }
-  return shards;
 }
 
 /// The manifest goes last: until then it says what is ours.
@@ -84,7 +93,7 @@ void remove_unfinished(const Destination& destination, const Plan& plan) {
     const std::set<std::string> there = names_in(index);
     for (const PlannedShard& shard : dataset.shards) {
       remove_shard(directory + "/" + shard.name);
-      const std::string stem = SegmentBuilder::stem(shard.name, 0);
+      const std::string stem = SegmentBuilder::stem(segment_name(shard.name), 0);
       for (const std::string& file : segments_named(there, stem)) fs::remove(index + "/" + file);
     }
     for (const std::string& name : there) {
@@ -112,6 +121,10 @@ void remove_earlier(const Destination& destination) {
     remove_unfinished(destination, *plan);
   }
   remove_plan(destination);
+}
+
+bool holds_pack(const Destination& destination) {
+  return complete_shards(destination.root) || !complete_splits(destination).empty();
 }
 
 void refuse_foreign(const Destination& destination) {

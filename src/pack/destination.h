@@ -35,6 +35,8 @@ void remove_if_empty(const std::filesystem::path& directory);
 /// Everything that an earlier pack wrote to the destination, complete or not; files that are not
 /// ours stay.
 void remove_earlier(const Destination& destination);
+/// Whether a complete pack lies there, as a whole or as splits.
+bool holds_pack(const Destination& destination);
 /// Throws where something lies in the destination that no pack of ours has written.
 void refuse_foreign(const Destination& destination);
 

@@ -43,14 +43,32 @@ std::vector<std::string> dataset_directories(const PackOptions& options) {
   return names;
 }
 
-/// What fingerprint_of() says about the source as it is now.
-uint64_t fingerprint_now(const Source& source, const PackOptions& options, bool with_times) {
-  const ScratchDirectory scratch;
+/// The source as it is now, in a directory of the caller's.
+Index scan_now(const Source& source, const PackOptions& options, const std::string& directory) {
   IndexOptions scan;
   scan.jobs = options.jobs;
   scan.progress = options.progress;
-  (void)build_index_in(source, detect_format(source), scratch.path(), scan);
-  return fingerprint_of(Index(scratch.path()), with_times);
+  (void)build_index_in(source, detect_format(source), directory, scan);
+  return Index(directory);
+}
+
+/// When a file of the source was modified last: nanoseconds, as the file system says.
+int64_t newest_change(const Index& source) {
+  int64_t newest = 0;
+  for (uint32_t s = 0; s < source.manifest().segments.size(); ++s) {
+    const Segment& segment = source.segment(s);
+    for (uint32_t i = 0; i < segment.shard_count(); ++i) {
+      newest = std::max(newest, segment.shard(i).modified_ns);
+    }
+    for (uint64_t i = 0; i < segment.samples(); ++i) {
+      for (uint32_t f = 0; f < segment.fields().size(); ++f) {
+        const Extent extent = segment.locate(i, f).extent;
+        if (extent.container != Container::file) continue;
+        newest = std::max(newest, static_cast<int64_t>(extent.offset));  // of a whole file
+      }
+    }
+  }
+  return newest;
 }
 
 /// The result of an earlier run with the same options; nothing where there is none.
@@ -59,6 +77,7 @@ std::optional<PackResult> complete_already(const Destination& destination, const
                                            const PackOptions& options, const Json& wanted) {
   PackResult result;
   uint64_t fingerprint = 0;
+  int64_t completed = 0;
   result.already_complete = true;
   for (const std::string& name : dataset_directories(options)) {
     const std::string directory = destination.dataset(name);
@@ -69,6 +88,7 @@ std::optional<PackResult> complete_already(const Destination& destination, const
     const Json origin = Json::parse(manifest.origin);
     if (origin.at("options") != wanted) return std::nullopt;
     fingerprint = origin.at("fingerprint").get<uint64_t>();
+    completed = real_file_system().info(path, true).value_or(FileInfo{}).modified_ns;
     result.filtered = origin.at("filtered").get<uint64_t>();
     result.hidden = origin.at("hidden").get<uint64_t>();
     result.unlisted = origin.at("unlisted").get<uint64_t>();
@@ -96,11 +116,21 @@ std::optional<PackResult> complete_already(const Destination& destination, const
       result.left_out.push_back(fault_from_json(fault));
     }
   }
-  if (fingerprint_now(source, options, false) != fingerprint) {
+  const ScratchDirectory scratch;
+  const Index now = scan_now(source, options, scratch.path());
+  if (fingerprint_of(now, false) != fingerprint) {
     throw Error(ErrorKind::usage,
                 fmt::format("{}: holds a complete pack, but of a source that was different then: "
                             "add --overwrite to pack it anew",
                             printable(destination.root)));
+  }
+  if (newest_change(now) > completed) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: holds a complete pack, but the source was modified after it: "
+                            "stoker check {} --compare {} tells whether they differ; add "
+                            "--overwrite to pack it anew",
+                            printable(destination.root), printable(destination.root),
+                            printable(source.root)));
   }
   return result;
 }
@@ -124,6 +154,30 @@ void check_paths(const std::string& source, const DatasetPaths& from,
   }
 }
 
+/// Whether the source is what the plan was made for.
+bool still_the_source(const Destination& destination, const Source& source,
+                      const PackOptions& options) {
+  try {
+    const ScratchDirectory scratch;
+    return fingerprint_of(scan_now(source, options, scratch.path()), true) ==
+           fingerprint_of(Index(destination.plan + "/source"), true);
+  } catch (const Error& error) {
+    if (!fs::exists(destination.plan + "/source/" + kManifestName)) {
+      throw Error(ErrorKind::corrupt,
+                  damaged_plan(destination.plan, "its list of samples is missing"));
+    }
+    throw;
+  }
+}
+
+/// The same plan as the one that was begun, where --overwrite says that anything may go.
+std::optional<Plan> plan_to_overwrite(const Destination& destination, const Source& source,
+                                      const PackOptions& options, const Json& wanted) {
+  std::optional<Plan> plan = Plan::read(destination.plan);
+  if (!plan || plan->options != wanted) return std::nullopt;
+  return still_the_source(destination, source, options) ? plan : std::nullopt;
+}
+
 /// The plan to go on with, if there is one. Throws where the destination holds something else.
 std::optional<Plan> plan_to_continue(const Destination& destination, const Source& source,
                                      const PackOptions& options, const Json& wanted) {
@@ -131,7 +185,7 @@ std::optional<Plan> plan_to_continue(const Destination& destination, const Sourc
   if (!plan) {
     const fs::path index = fs::path(destination.root) / kIndexDirectory;
     remove_if_empty(index);
-    if (fs::exists(index)) {
+    if (fs::exists(index) || holds_pack(destination)) {
       throw Error(ErrorKind::usage,
                   fmt::format("{}: holds another dataset: choose an empty directory, or add "
                               "--overwrite to replace what pack wrote there",
@@ -145,8 +199,7 @@ std::optional<Plan> plan_to_continue(const Destination& destination, const Sourc
                             "on, or add --overwrite to begin anew",
                             printable(destination.root)));
   }
-  if (fingerprint_now(source, options, true) !=
-      fingerprint_of(Index(destination.plan + "/source"), true)) {
+  if (!still_the_source(destination, source, options)) {
     throw Error(ErrorKind::usage,
                 fmt::format("{}: holds an unfinished pack of a source that has changed since: add "
                             "--overwrite to begin anew",
@@ -332,6 +385,9 @@ std::string name_of_source(const DatasetPaths& paths) {
   std::string name = paths.file.empty() ? fs::path(paths.root).filename().string() : paths.file;
   name.erase(0, name.find_first_not_of('.'));
   if (!paths.file.empty()) name = name.substr(0, name.find('.'));
+  const bool readable = is_utf8(name);
+  if (name.size() > kLongestShardName) name.resize(kLongestShardName);
+  while (readable && !is_utf8(name)) name.pop_back();  // not within a letter
   return name.empty() ? "data" : name;
 }
 
@@ -343,7 +399,7 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
   const Format* format = find_format(options.to);
   if (format == nullptr || format->write == nullptr) {
     throw Error(ErrorKind::usage,
-                fmt::format("--to {}: not a format that can be written", printable(options.to)));
+                fmt::format("to {}: not a format that can be written", printable(options.to)));
   }
   const DatasetPaths paths = DatasetPaths::of(source_path);
   const Destination destination(destination_path);
@@ -362,7 +418,8 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
     }
   }
   std::optional<Plan> plan;
-  if (!options.overwrite) plan = plan_to_continue(destination, source, options, wanted);
+  plan = options.overwrite ? plan_to_overwrite(destination, source, options, wanted)
+                           : plan_to_continue(destination, source, options, wanted);
   if (!plan) plan = begin_anew(source, paths, *format->write, name, destination, options);
   PackResult result;
   result.format = format->name;

@@ -19,6 +19,9 @@ using Shares = std::vector<std::pair<std::string, double>>;
 /// "train=0.9,val=0.1": names that can be directories, shares that sum to 1. Throws Error(usage).
 Shares parse_split(std::string_view text);
 
+/// Bytes of what shards are named after; numbers, endings and more come to it.
+inline constexpr size_t kLongestShardName = 180;
+
 struct PackOptions {
   std::string to = "tar";
   uint64_t shard_size = 1'000'000'000;

@@ -177,12 +177,26 @@ class Planner {
   uint64_t taken_ = 0;
 };
 
+/// Whether a shard has bytes of the sample; of files that are samples themselves the key tells.
+bool lies_in(const Index& index, uint64_t sample, const std::string& shard) {
+  const Index::Place place = index.place(sample);
+  const Segment& segment = index.segment(place.segment);
+  if (segment.shard_count() == 0) return true;
+  for (uint32_t f = 0; f < segment.fields().size(); ++f) {
+    const Extent extent = segment.locate(place.sample, f).extent;
+    if (extent.container != Container::shard) continue;
+    if (segment.shard(extent.number).path == shard) return true;
+  }
+  return false;
+}
+
 void Planner::run(std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& plan) {
   const Index& index = reader_.index();
   // A sample of which the scan could not take in everything is not packed in part.
   for (const Fault& fault : plan.left_out) {
     if (fault.sample.empty()) continue;
-    if (const std::optional<uint64_t> sample = index.find(fault.sample)) named_.insert(*sample);
+    const std::optional<uint64_t> sample = index.find(fault.sample);
+    if (sample && lies_in(index, *sample, fault.shard)) named_.insert(*sample);
   }
   for (const DuplicateKey& twice : find_duplicates(index)) {
     named_.insert(twice.sample);
@@ -225,7 +239,7 @@ void Planner::add_chunk(const std::vector<uint64_t>& chunk,
       ++taken_;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
-      plan.left_out.push_back({"", 0, key, "", error.what()});
+      plan.left_out.push_back({"", {}, key, "", error.what()});
     }
   }
 }
@@ -243,6 +257,12 @@ Error nothing_to_pack(const Plan& plan) {
 }
 
 }  // namespace
+
+std::string damaged_plan(const std::string& path, std::string_view why) {
+  return fmt::format(
+      "{}: the plan of an unfinished pack is damaged ({}): remove the destination and run again",
+      printable(path), why);
+}
 
 uint64_t fingerprint_of(const Index& source, bool with_times) {
   uint64_t print = source.size();
@@ -363,10 +383,7 @@ std::optional<Plan> Plan::read(const std::string& directory) {
     }
     return plan;
   } catch (const Json::exception& error) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("{}: the plan of an unfinished pack is damaged ({}): run again with "
-                            "--overwrite to begin anew",
-                            printable(plan_path(directory)), error.what()));
+    throw Error(ErrorKind::corrupt, damaged_plan(plan_path(directory), error.what()));
   }
 }
 
@@ -378,10 +395,7 @@ std::vector<uint64_t> Plan::order(const std::string& directory, size_t dataset,
   const auto file = real_file_system().open(path);
   if (file->read_at(shard.first * sizeof(uint64_t), bytes) != bytes.size() ||
       crc32c(bytes) != shard.order_crc) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("{}: the plan of an unfinished pack is damaged: run again with "
-                            "--overwrite to begin anew",
-                            printable(path)));
+    throw Error(ErrorKind::corrupt, damaged_plan(path, "its checksum differs"));
   }
   return samples;
 }

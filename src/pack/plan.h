@@ -49,6 +49,9 @@ struct Plan {
                                      const PlannedShard& shard);
 };
 
+/// What to say about a plan that cannot be read.
+std::string damaged_plan(const std::string& path, std::string_view why);
+
 /// The options that decide the result, as they stand in plan and manifest. `jobs` is not among
 /// them.
 Json options_of(const std::string& source_name, const PackOptions& options);

@@ -302,8 +302,8 @@ SegmentEntry ShardBuilder::run() {
   // No modification time: two runs must give the same bytes, and there are checksums.
   segment_.shards().front() = {job_.name, size, 0, 0, size, crc_, Compression::none};
   file_.commit();
-  return segment_.write(job_.directory + "/" + kIndexDirectory, SegmentBuilder::stem(job_.name, 0),
-                        Depth::full, 0);
+  return segment_.write(job_.directory + "/" + kIndexDirectory,
+                        SegmentBuilder::stem(segment_name(job_.name), 0), Depth::full, 0);
 }
 
 }  // namespace
@@ -313,7 +313,8 @@ std::optional<SegmentEntry> finished_shard(const std::string& directory,
                                            const std::string& name) {
   const auto file = real_file_system().info(directory + "/" + name, false);
   if (!file) return std::nullopt;
-  for (const std::string& segment_name : segments_named(there, SegmentBuilder::stem(name, 0))) {
+  for (const std::string& segment_name :
+       segments_named(there, SegmentBuilder::stem(segment_name(name), 0))) {
     const std::string path = directory + "/" + kIndexDirectory + "/" + segment_name;
     try {
       const Segment segment(path);
@@ -329,12 +330,6 @@ std::optional<SegmentEntry> finished_shard(const std::string& directory,
     }
   }
   return std::nullopt;
-}
-
-std::optional<std::string> shard_of_segment(const std::string& segment) {
-  constexpr std::string_view kRest = ".000.01234567.seg";
-  if (segment.size() <= kRest.size() || !segment.ends_with(".seg")) return std::nullopt;
-  return segment.substr(0, segment.size() - kRest.size());
 }
 
 SegmentEntry write_shard(const ShardJob& job) { return ShardBuilder(job).run(); }

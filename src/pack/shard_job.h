@@ -30,9 +30,6 @@ std::optional<SegmentEntry> finished_shard(const std::string& directory,
                                            const std::set<std::string>& there,
                                            const std::string& name);
 
-/// The name of the shard that a segment of this name is the journal entry of; nothing for others.
-std::optional<std::string> shard_of_segment(const std::string& segment);
-
 /// Writes the shard, then its segment of full depth. Samples that cannot be read are left out and
 /// stand as faults in the segment.
 SegmentEntry write_shard(const ShardJob& job);

@@ -20,7 +20,8 @@ void check_split_name(std::string_view name, std::string_view text) {
   if (name.empty()) why = "is empty";
   if (name.find('/') != std::string_view::npos) why = "contains a slash";
   if (name.starts_with('.')) why = "begins with a dot";
-  if (name.size() > 255) why = "is longer than 255 bytes";
+  if (name.size() > kLongestShardName) why = "is too long";
+  if (!is_utf8(name)) why = "is not UTF-8";
   if (why.empty()) return;
   wrong(fmt::format("--split '{}': the name '{}' {}, so it cannot be a directory", printable(text),
                     printable(name), why));

@@ -248,6 +248,120 @@ def test_missing_shard_of_a_numbered_set(stoker_cli, tmp_path):
     assert "train-00001-of-00003" in finished.text
 
 
+def test_damage_beside_a_sample_is_named_as_well(stoker_cli, packed):
+    """One bit in a sample, one in the header of another: two faults, each where it is."""
+    shard = shards_of(packed)[0]
+    contents = shard.read_bytes()
+    header = contents.index(b"ustar", 2 * BLOCK) - 257
+    flip(shard, BLOCK + 10)
+    flip(shard, header + 5)
+    result = stoker_cli("check", packed, "--json", status=1).json
+    assert [fault["offset"] for fault in result["faults"]] == [BLOCK, header]
+    assert "header" in result["faults"][1]["cause"]
+
+
+def test_damaged_header_is_named_where_it_is(stoker_cli, packed):
+    shard = shards_of(packed)[1]
+    header = shard.read_bytes().index(b"ustar", 2 * BLOCK) - 257
+    flip(shard, header + 5)
+    (fault,) = stoker_cli("check", packed, "--json", status=1).json["faults"]
+    assert (fault["shard"], fault["offset"]) == (shard.name, header)
+
+
+def test_damaged_padding_beside_damaged_samples(stoker_cli, packed):
+    """No scan can name it, but samples that are damaged too must not hide it."""
+    shard = shards_of(packed)[0]
+    contents = shard.read_bytes()
+    length = int(contents[124:135], 8)
+    assert length % BLOCK
+    flip(shard, BLOCK)
+    flip(shard, BLOCK + length)
+    result = stoker_cli("check", packed, "--json", status=1).json
+    assert [bool(fault["sample"]) for fault in result["faults"]] == [False, True]
+    assert "between the samples" in result["faults"][0]["cause"]
+
+
+def test_damaged_frame_of_a_record(stoker_cli, tmp_path):
+    multi_file_samples(tmp_path / "source", 5)
+    stoker_cli("pack", tmp_path / "source", tmp_path / "packed", "--to", "tfrecord")
+    (shard,) = shards_of(tmp_path / "packed")
+    length = int.from_bytes(shard.read_bytes()[:8], "little")
+    flip(shard, 12 + length)  # the checksum of the first record
+    (fault,) = stoker_cli("check", tmp_path / "packed", "--json", status=1).json["faults"]
+    assert "record" in fault["cause"] and fault["offset"] == 12
+
+
+def test_faults_of_before_are_no_change(stoker_cli, tmp_path):
+    """What was damaged when it was indexed is named once, and does not count as a change between samples."""
+    (tmp_path / "d").mkdir()
+    records = [record(example({"x": [noise(i, 9)], "n": [i]})) for i in range(3)]
+    contents = bytearray(b"".join(records))
+    contents[len(records[0]) + 30] ^= 1
+    (tmp_path / "d/x.tfrecord").write_bytes(contents)
+    stoker_cli("index", tmp_path / "d", "--full", status=None)
+    result = stoker_cli("check", tmp_path / "d", "--json", status=1).json
+    assert not any("between the samples" in fault["cause"] for fault in result["faults"])
+    flip(tmp_path / "d/x.tfrecord", len(contents) - 20)
+    result = stoker_cli("check", tmp_path / "d", "--json", status=1).json
+    assert not any("between the samples" in fault["cause"] for fault in result["faults"])
+
+
+@pytest.mark.parametrize("options", [[], ["--quick"]])
+@pytest.mark.parametrize("depth", [[], ["--full"]])
+def test_file_that_joins_a_sample(stoker_cli, tmp_path, depth, options):
+    image_folder(tmp_path / "d", per_class=3)
+    stoker_cli("index", tmp_path / "d", *depth)
+    stoker_cli("check", tmp_path / "d", *options)
+    write_files(tmp_path / "d", {"cat/cat_001.json": b"{}"})
+    finished = stoker_cli("check", tmp_path / "d", *options, status=1)
+    assert "cat/cat_001.json: is not in the index" in finished.text
+    # As many files as before, but not the same.
+    (tmp_path / "d/dog/dog_002.jpg").unlink()
+    finished = stoker_cli("check", tmp_path / "d", *options, status=1)
+    assert "2 faults" in finished.text
+    assert "cat/cat_001.json: is not in the index" in finished.text and "dog/dog_002.jpg" in finished.text
+
+
+@pytest.mark.parametrize("options", [[], ["--quick"]])
+@pytest.mark.parametrize("depth", [[], ["--full"]])
+def test_index_of_a_list(stoker_cli, tmp_path, depth, options):
+    """Files that the list does not name are no samples, and no fault."""
+    image_folder(tmp_path / "d", per_class=4)
+    (tmp_path / "list.csv").write_text("path,caption\ncat/cat_001.jpg,one\ndog/dog_002.jpg,two\n")
+    stoker_cli("index", tmp_path / "d", "--list", tmp_path / "list.csv", *depth)
+    finished = stoker_cli("check", tmp_path / "d", *options)
+    assert "folder, 2 samples in 2 files" in finished.text
+    assert "left alone: 10 files that the list does not name" in finished.text
+    stoker_cli("check", tmp_path / "d", "--compare", tmp_path / "d", *options)
+    # A file of a sample that it names is another matter.
+    write_files(tmp_path / "d", {"cat/cat_001.json": b"{}", "cat/cat_002.json": b"{}"})
+    finished = stoker_cli("check", tmp_path / "d", *options, status=1)
+    assert "1 fault\n" in finished.text and "cat/cat_001.json: is not in the index" in finished.text
+
+
+def test_faults_of_whole_files_have_no_offset(stoker_cli, tmp_path):
+    image_folder(tmp_path / "d", per_class=3)
+    stoker_cli("index", tmp_path / "d", "--full")
+    (tmp_path / "d/cat/cat_000.jpg").unlink()
+    (tmp_path / "d/dog/dog_000.jpg").write_bytes(b"other")
+    flip(tmp_path / "d/eel/eel_000.jpg", 0)
+    write_files(tmp_path / "d", {"eel/new.jpg": b"1"})
+    finished = stoker_cli("check", tmp_path / "d", status=1)
+    assert "4 faults" in finished.text and "offset" not in finished.text
+
+
+def test_empty_part_of_a_split(stoker_cli, tmp_path):
+    image_folder(tmp_path / "source", per_class=3)
+    stoker_cli("pack", tmp_path / "source", tmp_path / "packed", "--split", "train=1,val=0.000001")
+    empty = [path for path in (tmp_path / "packed/train", tmp_path / "packed/val") if not shards_of(path)]
+    assert len(empty) == 1
+    for options in ([], ["--quick"], ["--compare", empty[0]]):
+        finished = stoker_cli("check", empty[0], *options)
+        assert "0 samples" in finished.text and "no files" not in finished.text
+    (empty[0] / "stray.tar").write_bytes(simple_tar({b"a.jpg": b"1"}))
+    assert "stray.tar: is not in the index" in stoker_cli("check", empty[0], status=1).text
+
+
 def test_missing_dataset(stoker_cli, tmp_path):
     finished = stoker_cli("check", tmp_path / "nowhere", status=None)
     assert finished.returncode in (1, 2)
@@ -360,3 +474,102 @@ def test_images_are_compared_byte_by_byte(stoker_cli, tmp_path):
     write_files(tmp_path / "c", {"x.jpg": jpeg(1) + b"\0"})
     stoker_cli("check", tmp_path / "a", "--compare", tmp_path / "b")
     stoker_cli("check", tmp_path / "a", "--compare", tmp_path / "c", status=1)
+
+
+# --- Comparing with a dataset that is not as its index says ------------------------------------------------
+
+
+def test_compare_reads_numbers_from_their_bytes(stoker_cli, packed):
+    """A number lies in the index as well, but the bytes of the shard are what others read."""
+    copy = packed.parent / "copy"
+    shutil.copytree(packed, copy)
+    shard = shards_of(copy)[0]
+    header = shard.read_bytes().index(b".cls\0")
+    header -= header % BLOCK
+    flip(shard, header + BLOCK)
+    for options in ([], ["--ignore-keys"]):
+        finished = stoker_cli("check", packed, "--compare", copy, *options, status=1)
+        assert "same samples" not in finished.text
+        assert "in the second: " + shard.name in finished.text and "label" in finished.text
+
+
+def test_compare_with_files_that_nobody_indexed(stoker_cli, packed, tmp_path):
+    copy = packed.parent / "copy"
+    shutil.copytree(packed, copy)
+    (copy / "zzz-000000.tar").write_bytes(simple_tar({b"more.jpg": b"1"}))
+    finished = stoker_cli("check", packed, "--compare", copy, status=1)
+    assert f"{copy}/zzz-000000.tar: is not in the index" in finished.text
+    assert "same samples" not in finished.text
+    result = stoker_cli("check", packed, "--compare", copy, "--json", status=1).json
+    assert result["comparison"]["equal"] is False and result["comparison"]["examples"]
+    image_folder(tmp_path / "folder", per_class=3)
+    image_folder(tmp_path / "other", per_class=3)
+    stoker_cli("index", tmp_path / "other", "--full")
+    stoker_cli("check", tmp_path / "folder", "--compare", tmp_path / "other")
+    write_files(tmp_path / "other", {"cat/cat_001.json": b"{}"})
+    finished = stoker_cli("check", tmp_path / "folder", "--compare", tmp_path / "other", status=1)
+    assert f"{tmp_path}/other/cat/cat_001.json: is not in the index" in finished.text
+
+
+@pytest.mark.parametrize("depth", [None, [], ["--full"]])
+def test_compare_with_a_truncated_shard(stoker_cli, tmp_path, depth):
+    """What could not be taken in when it was indexed may differ: nothing is proven."""
+    members = {f"k{i}.jpg".encode(): noise(i, 700) for i in range(4)}
+    whole = simple_tar(members)
+    for name, contents in (
+        ("a", simple_tar(dict(list(members.items())[:3]))),
+        ("b", whole[: 3 * 3 * BLOCK + BLOCK + 9]),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.tar").write_bytes(contents)
+    if depth is not None:
+        stoker_cli("index", tmp_path / "b", *depth, status=None)
+    finished = stoker_cli("check", tmp_path / "a", "--compare", tmp_path / "b", status=1)
+    assert f"{tmp_path}/b/x.tar" in finished.text and "same samples" not in finished.text
+    single = stoker_cli("check", tmp_path / "a", "--compare", tmp_path / "b/x.tar", status=1)
+    assert f"{tmp_path}/b/x.tar: offset" in single.text
+
+
+def test_compare_with_a_shard_that_changed(stoker_cli, packed):
+    copy = packed.parent / "copy"
+    shutil.copytree(packed, copy)
+    shard = shards_of(copy)[1]
+    shard.unlink()
+    finished = stoker_cli("check", packed, "--compare", copy, status=1)
+    assert f"{shard}: is missing" in finished.text
+
+
+def test_compare_with_duplicate_keys(stoker_cli, tmp_path):
+    for name, contents in (
+        ("once", member(b"one.jpg", b"1") + member(b"two.jpg", b"2")),
+        ("twice", member(b"one.jpg", b"1") + member(b"two.jpg", b"2") + member(b"one.jpg", b"1")),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.tar").write_bytes(contents + END)
+    for here, there, counts in (("once", "twice", (0, 1, 0)), ("twice", "once", (1, 0, 0))):
+        words = ("check", tmp_path / here, "--compare", tmp_path / there)
+        comparison = stoker_cli(*words, "--json", status=1).json["comparison"]
+        assert comparison["equal"] is False
+        assert (comparison["only_here"], comparison["only_there"], comparison["different"]) == counts
+        (why,) = comparison["examples"]
+        assert "'one' is more than once" in why and "duplicate key" in why
+        assert why in stoker_cli(*words, status=1).text
+
+
+def test_compare_holds_few_large_samples_at_once(stoker_cli, tmp_path):
+    """32 samples of 12 MiB on each side: far from all of them fit into memory."""
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        for i in range(32):
+            with open(tmp_path / name / f"{i:02d}.bin", "wb") as file:
+                file.write(b"%d" % i)
+                file.truncate(12 << 20)
+    for options in ([], ["--ignore-keys"]):
+        stoker_cli("check", tmp_path / "a", "--compare", tmp_path / "b", "--quick", "-j1", *options, memory=256 << 20)
+
+
+def test_list_belongs_to_the_dataset_that_is_checked(stoker_cli, packed, tmp_path):
+    keys = sorted(path.relative_to(tmp_path / "source") for path in (tmp_path / "source").glob("*/*.jpg"))
+    (tmp_path / "list.csv").write_text("path\n" + "".join(f"{key}\n" for key in keys))
+    finished = stoker_cli("check", packed, "--compare", tmp_path / "source", "--list", tmp_path / "list.csv", status=1)
+    assert f"the list is for {packed}, not for {tmp_path}/source" in finished.stderr

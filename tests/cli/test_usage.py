@@ -184,11 +184,11 @@ def test_plain_characters_without_utf8(stoker_cli, tmp_path):
 
 @pytest.fixture
 def much_to_read(tmp_path):
-    """Half a second or more of reading that takes no disk: files of zeros with nothing behind them."""
+    """A second or more of reading that takes no disk: files of zeros with nothing behind them."""
     (tmp_path / "d").mkdir()
     for number in range(200):
         with open(tmp_path / f"d/{number:03d}.bin", "wb") as file:
-            file.truncate(8 << 20)
+            file.truncate(64 << 20)
     return tmp_path / "d"
 
 
