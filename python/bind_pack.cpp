@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "bind.h"
-#include "cli/options.h"
 #include "convert.h"
 #include "interruptible.h"
 #include "pack/pack.h"

@@ -17,4 +17,5 @@ NB_MODULE(_core, module) {
   python::bind_pack(module);
   python::bind_index(module);
   python::bind_check(module);
+  python::bind_decode(module);
 }

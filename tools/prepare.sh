@@ -25,6 +25,11 @@ libfmt-dev header:fmt/format.h
 nlohmann-json3-dev header:nlohmann/json.hpp
 libzstd-dev header:zstd.h
 zlib1g-dev header:zlib.h
+libjpeg62-turbo-dev header:jpeglib.h
+libpng-dev header:png.h
+libwebp-dev header:webp/demux.h
+libgif-dev header:gif_lib.h
+libhwy-dev header:hwy/highway.h
 python3-venv python:venv,ensurepip
 python3-dev header:Python.h
 ca-certificates file:/etc/ssl/certs/ca-certificates.crt
@@ -33,6 +38,7 @@ TABLE
     test) cat <<'TABLE' ;;
 libgtest-dev header:gtest/gtest.h
 libarchive-tools command:bsdtar
+libjpeg-turbo-progs command:cjpeg
 zstd command:zstd
 git command:git
 TABLE

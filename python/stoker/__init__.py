@@ -11,6 +11,7 @@ from stoker._commands import check, index, pack
 from stoker._core import version as __version__
 from stoker._dataset import Dataset, Keys, Shards, open
 from stoker._errors import CorruptError, FaultWarning, IndexBuiltWarning, LeftOutError, UnsupportedError
+from stoker._image import decode
 from stoker._results import CheckResult, Comparison, Fault, Field, FieldSizes, IndexResult, PackResult, Shard
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "check",
+    "decode",
     "index",
     "open",
     "pack",

@@ -5,11 +5,10 @@ import os
 import subprocess
 
 import pytest
+import stoker
 from samples import image_folder, tree, write_files
 from stoker_program import program
 from tar_bytes import simple_tar
-
-import stoker
 
 
 def test_many_processes_may_index_at_once(stoker_environment, tmp_path):

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pixels: the same as Pillow's, bit for bit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from stoker import _core
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+def decode(
+    data: bytes | bytearray | memoryview,
+    crop: tuple[int, int, int, int] | None = None,
+    size: tuple[int, int] | None = None,
+    resample: Literal["nearest", "box", "bilinear", "bicubic", "lanczos"] = "bilinear",
+    *,
+    flip: bool = False,
+    on_corrupt: Literal["raise", "like_pillow"] = "raise",
+) -> npt.NDArray[np.uint8]:
+    """Decode a JPEG, PNG, WebP, GIF or BMP: a uint8 array of (height, width, 3), red, green, blue.
+
+    crop: (top, left, height, width) of the image; of a JPEG only what it needs is decoded.
+    size: (height, width) to which the crop is resized, as Pillow does it; None: not resized.
+    resample: Pillow's filter for that.
+    flip: mirror the result left to right.
+    on_corrupt: a truncated or damaged image raises CorruptError; "like_pillow" gives the pixels that
+        Pillow gives for it, where it gives any.
+
+    The pixels are those of Image.open(data).convert("RGB").crop(…).resize(size, resample).
+    """
+    if on_corrupt not in ("raise", "like_pillow"):
+        raise ValueError(f"on_corrupt {on_corrupt!r}: should be 'raise' or 'like_pillow'")
+    return _core.decode(data, crop, size, resample, flip, on_corrupt == "like_pillow")

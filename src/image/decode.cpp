@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "image/decode.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/error.h"
+#include "image/jpeg.h"
+#include "image/other_images.h"
+
+namespace stoker {
+namespace {
+
+struct Kind {
+  ImageKind kind;
+  std::string_view name;
+  bool (*is)(Bytes data);
+  Size (*size)(Bytes data);                         // null: JpegDecoder does it
+  void (*decode)(Bytes data, PixelBuffer& pixels);  // likewise
+};
+
+constexpr std::array<Kind, 5> kKinds = {{
+    {ImageKind::jpeg, "JPEG", is_jpeg, nullptr, nullptr},
+    {ImageKind::png, "PNG", is_png, size_of_png, decode_png},
+    {ImageKind::webp, "WebP", is_webp, size_of_webp, decode_webp},
+    {ImageKind::gif, "GIF", is_gif, size_of_gif, decode_gif},
+    {ImageKind::bmp, "BMP", is_bmp, size_of_bmp, decode_bmp},
+}};
+
+const Kind& kind_of(Bytes data) {
+  for (const Kind& kind : kKinds) {
+    if (kind.is(data)) return kind;
+  }
+  throw Error(data.empty() ? ErrorKind::corrupt : ErrorKind::unsupported,
+              data.empty() ? "no bytes where an image should be"
+                           : "no image: neither JPEG nor PNG, WebP, GIF or BMP");
+}
+
+}  // namespace
+
+std::string_view name_of(ImageKind kind) { return kKinds[static_cast<size_t>(kind)].name; }
+
+struct ImageDecoder::State {
+  JpegDecoder jpeg;
+  Resampler resampler;
+  PixelBuffer pixels;
+  Bytes data;
+  ImageInfo info;
+};
+
+ImageDecoder::ImageDecoder() : state_(std::make_unique<State>()) {}
+ImageDecoder::~ImageDecoder() = default;
+
+ImageInfo ImageDecoder::open(Bytes data) {
+  const Kind& kind = kind_of(data);
+  state_->data = data;
+  state_->info = {kind.kind, kind.size == nullptr ? state_->jpeg.open(data) : kind.size(data)};
+  const Size size = state_->info.size;
+  if (size.height == 0 || size.width == 0) {
+    throw Error(ErrorKind::corrupt, fmt::format("damaged {}: it has no pixels", kind.name));
+  }
+  if (size.pixels() > kMostPixels) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{} of {} x {} pixels: {} million are the most that is decoded",
+                            kind.name, size.width, size.height, kMostPixels / 1'000'000));
+  }
+  return state_->info;
+}
+
+Size ImageDecoder::output_size(const DecodeOptions& options) const {
+  const Size image = state_->info.size;
+  if (options.crop && (!options.crop->fits(image) || options.crop->size().pixels() == 0)) {
+    const Region& crop = *options.crop;
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("crop (top {}, left {}, height {}, width {}) is not in an image of "
+                    "height {}, width {}",
+                    crop.top, crop.left, crop.height, crop.width, image.height, image.width));
+  }
+  if (options.size) {
+    if (options.size->pixels() == 0 || options.size->pixels() > kMostPixels) {
+      throw Error(ErrorKind::usage, fmt::format("size ({}, {}) makes no sense",
+                                                options.size->height, options.size->width));
+    }
+    return *options.size;
+  }
+  return options.crop ? options.crop->size() : image;
+}
+
+PixelView ImageDecoder::pixels_of(const Region& region, const DecodeOptions& options) {
+  const Kind& kind = kKinds[static_cast<size_t>(state_->info.kind)];
+  if (kind.decode == nullptr) {
+    return state_->jpeg.decode(region, options.like_pillow, state_->pixels);
+  }
+  state_->pixels.resize(state_->info.size);
+  kind.decode(state_->data, state_->pixels);
+  return state_->pixels.view().part(region);
+}
+
+void ImageDecoder::decode(const DecodeOptions& options, uint8_t* out, size_t stride) {
+  const Size image = state_->info.size;
+  const Size size = output_size(options);
+  const Region region = options.crop.value_or(Region{0, 0, image.height, image.width});
+  const PixelView pixels = pixels_of(region, options);
+  if (pixels.size != size) {
+    state_->resampler.run(pixels, size, options.resample, options.flip, out, stride);
+    return;
+  }
+  for (uint32_t y = 0; y < size.height; ++y) {
+    pack_row(pixels.row(y), size.width, options.flip, out + y * stride);
+  }
+}
+
+}  // namespace stoker

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "image/pixels.h"
+#include "image/resample.h"
+
+namespace stoker {
+
+enum class ImageKind : uint8_t { jpeg, png, webp, gif, bmp };
+
+std::string_view name_of(ImageKind kind);
+
+struct ImageInfo {
+  ImageKind kind = ImageKind::jpeg;
+  Size size;
+};
+
+/// What is wanted of an image. Pixels are those of Pillow's
+/// open(…).convert("RGB").crop(…).resize(…), bit for bit.
+struct DecodeOptions {
+  std::optional<Region> crop;  // of the image; all of it where none is given
+  std::optional<Size> size;    // to which the crop is resized; its own where none is given
+  Resample resample = Resample::bilinear;
+  bool flip = false;  // mirrored left to right, after the resize
+  /// A damaged photo gives the pixels that Pillow gives for it, instead of an error.
+  bool like_pillow = false;
+  /// Where the rows of a JPEG begin, from the sample's extras; empty: not known. Not used yet.
+  Bytes row_index;
+};
+
+/// Decodes images, one after the other; keeps its memory. One per thread.
+class ImageDecoder {
+ public:
+  /// As Pillow's limit: a larger image is an attack, or should be made smaller first.
+  static constexpr uint64_t kMostPixels = 178'956'970;
+
+  ImageDecoder();
+  ~ImageDecoder();
+  ImageDecoder(const ImageDecoder&) = delete;
+  ImageDecoder& operator=(const ImageDecoder&) = delete;
+
+  /// Looks at the header; `data` must stay until decode() is done. Throws Error(corrupt) where it
+  /// is damaged, Error(unsupported) where it is no image that we know.
+  ImageInfo open(Bytes data);
+  /// Size of what decode() writes. Throws Error(usage) where the crop is not in the image.
+  Size output_size(const DecodeOptions& options) const;
+  /// Writes the opened image to `out`: rows of three bytes per pixel, `stride` bytes apart.
+  void decode(const DecodeOptions& options, uint8_t* out, size_t stride);
+
+ private:
+  PixelView pixels_of(const Region& region, const DecodeOptions& options);
+
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stoker

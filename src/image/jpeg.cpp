@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "image/jpeg.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+// Behind <cstdio>, which it does not include itself.
+#include <jpeglib.h>
+
+// Behind it: which messages there are depends on it.
+#include <jerror.h>
+
+#include "base/error.h"
+
+namespace stoker {
+namespace {
+
+/// Scans of a progressive photo; real ones have ten. Each costs a pass over all coefficients.
+constexpr int kMostScans = 500;
+/// Pixels beside the region whose chroma the smooth upsampling of its edges looks at.
+constexpr uint32_t kMargin = 2;
+
+struct Failure {
+  jpeg_error_mgr manager{};  // first: libjpeg knows only this
+  std::jmp_buf back{};
+  char message[JMSG_LENGTH_MAX] = {};
+  bool forgiving = false;
+
+  static Failure& of(j_common_ptr info) { return *reinterpret_cast<Failure*>(info->err); }
+};
+
+[[noreturn]] void fail(j_common_ptr info) {
+  Failure& failure = Failure::of(info);
+  info->err->format_message(info, failure.message);
+  std::longjmp(failure.back, 1);
+}
+
+bool is_damage(int code) {
+  switch (code) {
+    case JWRN_HIT_MARKER:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_ARITH_BAD_CODE:
+    case JWRN_BOGUS_PROGRESSION:
+    case JWRN_MUST_RESYNC:
+    case JWRN_NOT_SEQUENTIAL:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Called with -1 for a warning.
+void take_message(j_common_ptr info, int level) {
+  if (level >= 0) return;
+  const int code = info->err->msg_code;
+  // Pillow refuses a photo that ends too early, and takes any other damage for pixels.
+  if (code == JWRN_JPEG_EOF || (is_damage(code) && !Failure::of(info).forgiving)) fail(info);
+}
+
+void watch_scans(j_common_ptr info) {
+  const auto* decompress = reinterpret_cast<j_decompress_ptr>(info);
+  if (decompress->input_scan_number <= kMostScans) return;
+  (void)std::snprintf(Failure::of(info).message, JMSG_LENGTH_MAX, "more than %d scans", kMostScans);
+  std::longjmp(Failure::of(info).back, 1);
+}
+
+/// Rows of inverted CMYK, as Adobe writes them, to pixels as Pillow converts them.
+void convert_cmyk(uint8_t* row, uint32_t width) {
+  const auto times = [](unsigned a, unsigned b) {
+    const unsigned product = a * b + 128;
+    return ((product >> 8) + product) >> 8;
+  };
+  for (uint32_t x = 0; x < width; ++x, row += 4) {
+    const unsigned rest = row[3];  // 255 - black
+    for (int channel = 0; channel < 3; ++channel) {
+      row[channel] = static_cast<uint8_t>(rest - times(255U - row[channel], rest));
+    }
+  }
+}
+
+}  // namespace
+
+bool is_jpeg(Bytes data) {
+  return data.size() >= 3 && data[0] == std::byte{0xFF} && data[1] == std::byte{0xD8} &&
+         data[2] == std::byte{0xFF};
+}
+
+struct JpegDecoder::State {
+  jpeg_decompress_struct info{};
+  Failure failure;
+  jpeg_progress_mgr progress{};
+  Bytes data;
+  std::vector<uint8_t> last_row;  // that is read and not wanted
+
+  State() {
+    info.err = jpeg_std_error(&failure.manager);
+    failure.manager.error_exit = fail;
+    failure.manager.emit_message = take_message;
+    progress.progress_monitor = watch_scans;
+    if (setjmp(failure.back) != 0) throw Error(ErrorKind::io, failure.message);
+    jpeg_create_decompress(&info);
+    info.progress = &progress;
+  }
+  ~State() { jpeg_destroy_decompress(&info); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  size_t consumed() const { return data.size() - info.src->bytes_in_buffer; }
+
+  /// Whether an end-of-image marker follows the beginning of the scan.
+  bool has_end() const {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(data.data());
+    for (size_t at = data.size(); at >= consumed() + 2; --at) {
+      if (bytes[at - 2] == 0xFF && bytes[at - 1] == JPEG_EOI) return true;
+    }
+    return false;
+  }
+
+  // What follows may end in a longjmp: no object that has a destructor lives in these functions.
+
+  bool read_header() {
+    if (setjmp(failure.back) != 0) return false;
+    failure.forgiving = true;
+    jpeg_abort_decompress(&info);
+    jpeg_mem_src(&info, reinterpret_cast<const uint8_t*>(data.data()), data.size());
+    jpeg_read_header(&info, TRUE);
+    return true;
+  }
+
+  bool start(bool forgiving) {
+    if (setjmp(failure.back) != 0) return false;
+    failure.forgiving = forgiving;
+    const bool inks = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
+    info.out_color_space = inks ? JCS_CMYK : JCS_EXT_RGBX;
+    info.dct_method = JDCT_ISLOW;
+    info.do_fancy_upsampling = TRUE;
+    jpeg_start_decompress(&info);
+    return true;
+  }
+
+  bool begin_region(JDIMENSION& left, JDIMENSION& width, JDIMENSION top) {
+    if (setjmp(failure.back) != 0) return false;
+    if (width < info.output_width) jpeg_crop_scanline(&info, &left, &width);
+    if (top > 0) (void)jpeg_skip_scanlines(&info, top);
+    return true;
+  }
+
+  /// Where forgiving, also what follows: Pillow refuses a photo for damage there.
+  bool read_rows(uint8_t* const to, size_t stride, uint32_t height) {
+    if (setjmp(failure.back) != 0) return false;
+    const JDIMENSION begin = info.output_scanline;
+    const JDIMENSION end = begin + height;
+    constexpr int kAtOnce = 16;
+    JSAMPROW rows[kAtOnce];
+    while (info.output_scanline < end) {
+      const JDIMENSION done = info.output_scanline - begin;
+      const JDIMENSION count = std::min<JDIMENSION>(kAtOnce, height - done);
+      for (JDIMENSION i = 0; i < count; ++i) rows[i] = to + (done + i) * stride;
+      (void)jpeg_read_scanlines(&info, rows, count);
+    }
+    if (failure.forgiving && info.output_scanline < info.output_height) {
+      // All but one: a skip to the very end would not look at the data.
+      (void)jpeg_skip_scanlines(&info, info.output_height - info.output_scanline - 1);
+      rows[0] = last_row.data();
+      (void)jpeg_read_scanlines(&info, rows, 1);
+    }
+    if (failure.forgiving) (void)jpeg_finish_decompress(&info);
+    jpeg_abort_decompress(&info);
+    return true;
+  }
+
+  [[noreturn]] void refuse() const {
+    throw Error(ErrorKind::corrupt, fmt::format("damaged JPEG: {}", failure.message));
+  }
+};
+
+JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {}
+JpegDecoder::~JpegDecoder() = default;
+
+Size JpegDecoder::open(Bytes data) {
+  state_->data = data;
+  if (!state_->read_header()) state_->refuse();
+  return {state_->info.image_height, state_->info.image_width};
+}
+
+PixelView JpegDecoder::decode(const Region& region, bool like_pillow, PixelBuffer& buffer) {
+  State& state = *state_;
+  // Cut off anywhere, perhaps behind what is wanted. Pillow refuses it, too.
+  if (!state.has_end()) throw Error(ErrorKind::corrupt, "damaged JPEG: it ends too early");
+  if (!state.start(like_pillow)) state.refuse();
+  const uint32_t full = state.info.output_width;
+  JDIMENSION left = region.left - std::min(region.left, kMargin);
+  JDIMENSION width = std::min(region.left + region.width + kMargin, full) - left;
+  if (!state.begin_region(left, width, region.top)) state.refuse();
+  buffer.resize({region.height, width});
+  if (like_pillow) state.last_row.resize(size_t{width} * 4);
+  if (!state.read_rows(buffer.row(0), size_t{width} * 4, region.height)) state.refuse();
+  if (state.info.out_color_space == JCS_CMYK) {
+    for (uint32_t y = 0; y < region.height; ++y) convert_cmyk(buffer.row(y), width);
+  }
+  return buffer.view().part({0, region.left - left, region.height, region.width});
+}
+
+}  // namespace stoker

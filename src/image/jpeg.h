@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "base/bytes.h"
+#include "image/pixels.h"
+
+namespace stoker {
+
+bool is_jpeg(Bytes data);
+
+/// JPEGs through libjpeg-turbo, of which only the blocks that a region needs are turned into
+/// pixels.
+class JpegDecoder {
+ public:
+  JpegDecoder();
+  ~JpegDecoder();
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+
+  /// Reads the header; `data` must stay until decode() is done.
+  Size open(Bytes data);
+  /// The pixels of a region of the opened photo; they lie in `buffer`, among others.
+  /// `like_pillow`: damage that Pillow does not notice is none.
+  PixelView decode(const Region& region, bool like_pillow, PixelBuffer& buffer);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stoker

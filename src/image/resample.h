@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "image/pixels.h"
+
+namespace stoker {
+
+/// Pillow's filters, by Pillow's names.
+enum class Resample : uint8_t { nearest, box, bilinear, bicubic, lanczos };
+
+std::optional<Resample> find_resample(std::string_view name);
+
+/// For every output pixel of a row or column: which input pixels it is the sum of, and how much of
+/// each. Weights are Pillow's: 22 bits behind the point.
+struct ResampleWeights {
+  static constexpr int kBits = 22;
+
+  struct Window {
+    uint32_t first = 0;  // input pixel
+    uint32_t count = 0;
+  };
+  std::vector<Window> windows;
+  uint32_t stride = 0;          // weights per output pixel; those behind `count` are 0
+  std::vector<int32_t> values;  // stride for each output pixel
+
+  /// Fills it for `in` pixels that become `out`. `filter` is not nearest.
+  void set(uint32_t in, uint32_t out, Resample filter);
+};
+
+/// Resizes images exactly as Pillow's Image.resize does. Keeps its memory from image to image; one
+/// per thread.
+class Resampler {
+ public:
+  /// Writes `size` pixels of three bytes to `out`, mirrored where `flip` says so.
+  void run(const PixelView& from, Size size, Resample filter, bool flip, uint8_t* out,
+           size_t out_stride);
+
+ private:
+  void run_nearest(const PixelView& from, Size size, bool flip, uint8_t* out, size_t out_stride);
+
+  PixelView change_width(const PixelView& image, uint32_t width, Resample filter, bool flip);
+  PixelView change_height(const PixelView& image, uint32_t height, Resample filter);
+
+  ResampleWeights weights_;
+  std::vector<int32_t> packed_;
+  PixelBuffer wider_, higher_;
+};
+
+/// Copies a row of pixels of four bytes to pixels of three, mirrored where `flip` says so. Reads
+/// up to PixelView::kSlack bytes behind the row.
+void pack_row(const uint8_t* from, uint32_t width, bool flip, uint8_t* out);
+
+}  // namespace stoker

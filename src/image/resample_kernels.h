@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "image/resample.h"
+
+namespace stoker {
+
+// The two passes of a resize, for whatever vectors the CPU has (chosen when first called); every
+// path gives the same bits. A weight of 22 bits is multiplied in two pieces that fit the 16-bit
+// multiply-and-add: the low 15 bits and the rest.
+
+/// Weights in the order in which resample_rows() takes them.
+void pack_horizontal(const ResampleWeights& weights, std::vector<int32_t>& packed);
+
+/// Makes every row of `from` as wide as `weights` says. Mirrored where `flip` says so.
+void resample_rows(const PixelView& from, const ResampleWeights& weights,
+                   const std::vector<int32_t>& packed, bool flip, PixelBuffer& to);
+
+/// One row of the image that `weights` makes out of the rows of `from`. `to` has room for
+/// PixelView::kSlack bytes more than the row.
+void resample_column(const PixelView& from, const ResampleWeights& weights, uint32_t row,
+                     uint8_t* to);
+
+/// The same in plain C++: for the tests, and for windows too long for the sums above.
+void resample_rows_plainly(const PixelView& from, const ResampleWeights& weights, bool flip,
+                           PixelBuffer& to);
+void resample_column_plainly(const PixelView& from, const ResampleWeights& weights, uint32_t row,
+                             uint8_t* to);
+
+}  // namespace stoker

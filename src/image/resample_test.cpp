@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "image/resample.h"
+
+#include <gtest/gtest.h>
+#include <hwy/highway.h>
+
+#include <cstring>
+#include <random>
+
+#include "image/resample_kernels.h"
+
+namespace stoker {
+namespace {
+
+// That the pixels are Pillow's is tested against Pillow itself, in tests/python/test_decode.py.
+
+constexpr Resample kSumming[] = {Resample::box, Resample::bilinear, Resample::bicubic,
+                                 Resample::lanczos};
+
+PixelBuffer noise(Size size, unsigned seed) {
+  PixelBuffer pixels;
+  pixels.resize(size);
+  std::mt19937 random(seed);
+  for (uint32_t y = 0; y < size.height; ++y) {
+    // Half of it black and white: sums then leave 0 to 255 and have to be cut off.
+    for (uint32_t x = 0; x < size.width * 4; ++x) {
+      const unsigned value = random();
+      pixels.row(y)[x] = static_cast<uint8_t>(value % 2 == 0 ? value >> 8 : (value >> 8) % 2 * 255);
+    }
+  }
+  return pixels;
+}
+
+/// Runs with each kind of vectors that this CPU and compiler have, one after the other.
+template <typename Work>
+void with_each_target(const Work& work) {
+  int64_t targets = hwy::SupportedTargets();
+  for (; targets != 0; targets &= targets - 1) {
+    const int64_t target = targets & -targets;
+    hwy::SetSupportedTargetsForTest(target);
+    SCOPED_TRACE(hwy::TargetName(target));
+    work();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+TEST(Resample, EveryKernelGivesTheBitsOfPlainCode) {
+  const std::pair<Size, Size> cases[] = {
+      {{7, 5}, {3, 2}},     {{1, 1}, {9, 8}},     {{33, 47}, {224, 224}}, {{301, 399}, {224, 224}},
+      {{64, 900}, {31, 5}}, {{900, 64}, {4, 33}}, {{3, 2000}, {2, 3}}};
+  int compared = 0;
+  with_each_target([&] {
+    for (const auto& [from, to] : cases) {
+      const PixelBuffer image = noise(from, from.width);
+      for (const Resample filter : kSumming) {
+        for (const bool flip : {false, true}) {
+          ResampleWeights weights;
+          weights.set(from.width, to.width, filter);
+          std::vector<int32_t> packed;
+          pack_horizontal(weights, packed);
+          PixelBuffer rows, expected;
+          rows.resize({from.height, to.width});
+          expected.resize({from.height, to.width});
+          resample_rows(image.view(), weights, packed, flip, rows);
+          resample_rows_plainly(image.view(), weights, flip, expected);
+          const size_t bytes = size_t{from.height} * to.width * 4;
+          ASSERT_EQ(std::memcmp(rows.row(0), expected.row(0), bytes), 0) << from.width;
+          weights.set(from.height, to.height, filter);
+          std::vector<uint8_t> row(to.width * 4 + PixelView::kSlack), wanted(row.size());
+          for (uint32_t y = 0; y < to.height; ++y) {
+            resample_column(rows.view(), weights, y, row.data());
+            resample_column_plainly(rows.view(), weights, y, wanted.data());
+            ASSERT_EQ(std::memcmp(row.data(), wanted.data(), to.width * 4), 0) << from.height;
+          }
+          ++compared;
+        }
+      }
+    }
+  });
+  EXPECT_GE(compared, 56);
+}
+
+TEST(Resample, WeightsOfAPixelSumToOne) {
+  for (const Resample filter : kSumming) {
+    ResampleWeights weights;
+    weights.set(500, 224, filter);
+    for (uint32_t i = 0; i < 224; ++i) {
+      int64_t sum = 0;
+      for (uint32_t k = 0; k < weights.stride; ++k) sum += weights.values[i * weights.stride + k];
+      EXPECT_NEAR(static_cast<double>(sum), 1 << ResampleWeights::kBits, weights.stride);
+      EXPECT_LE(weights.windows[i].first + weights.windows[i].count, 500U);
+    }
+  }
+}
+
+TEST(Resample, NamesAreThoseOfPillow) {
+  EXPECT_EQ(find_resample("lanczos"), Resample::lanczos);
+  EXPECT_EQ(find_resample("hamming"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace stoker
