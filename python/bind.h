@@ -10,6 +10,7 @@ namespace stoker::python {
 void bind_dataset(nanobind::module_& module);
 void bind_pack(nanobind::module_& module);
 void bind_index(nanobind::module_& module);
+void bind_load(nanobind::module_& module);
 void bind_decode(nanobind::module_& module);
 void bind_check(nanobind::module_& module);
 

@@ -32,6 +32,7 @@ class Dataset {
   Dataset(std::shared_ptr<const Index> index, DatasetPaths paths, bool verify);
 
   const Index& index() const { return *index_; }
+  const std::shared_ptr<const Index>& shared_index() const { return index_; }
   const DatasetPaths& paths() const { return paths_; }
   const Reader& reader() const { return reader_; }
 

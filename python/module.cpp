@@ -18,4 +18,5 @@ NB_MODULE(_core, module) {
   python::bind_index(module);
   python::bind_check(module);
   python::bind_decode(module);
+  python::bind_load(module);
 }

@@ -7,11 +7,13 @@
     stoker.check("train").good
 """
 
+from stoker import transforms
 from stoker._commands import check, index, pack
 from stoker._core import version as __version__
 from stoker._dataset import Dataset, Keys, Shards, open
 from stoker._errors import CorruptError, FaultWarning, IndexBuiltWarning, LeftOutError, UnsupportedError
 from stoker._image import decode
+from stoker._loader import Loader
 from stoker._results import CheckResult, Comparison, Fault, Field, FieldSizes, IndexResult, PackResult, Shard
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "IndexResult",
     "Keys",
     "LeftOutError",
+    "Loader",
     "PackResult",
     "Shard",
     "Shards",
@@ -37,4 +40,5 @@ __all__ = [
     "index",
     "open",
     "pack",
+    "transforms",
 ]

@@ -34,4 +34,5 @@ def decode(
     """
     if on_corrupt not in ("raise", "like_pillow"):
         raise ValueError(f"on_corrupt {on_corrupt!r}: should be 'raise' or 'like_pillow'")
-    return _core.decode(data, crop, size, resample, flip, on_corrupt == "like_pillow")
+    pixels: npt.NDArray[np.uint8] = _core.decode(data, crop, size, resample, flip, on_corrupt == "like_pillow")
+    return pixels

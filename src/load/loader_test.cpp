@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "load/loader.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "dataset/segment_writer.h"
+#include "os/scratch_directory.h"
+
+namespace stoker {
+namespace {
+
+/// A picture of 8 x 8 pixels that are all `shade`.
+std::string bitmap(uint8_t shade) {
+  constexpr uint32_t kSide = 8;
+  std::string data(54 + kSide * kSide * 3, static_cast<char>(shade));
+  std::fill_n(data.begin(), 54, '\0');
+  const auto put = [&](size_t at, uint32_t value) { std::memcpy(data.data() + at, &value, 4); };
+  data[0] = 'B';
+  data[1] = 'M';
+  put(10, 54);
+  put(14, 40);
+  put(18, kSide);
+  put(22, kSide);
+  data[28] = 24;
+  return data;
+}
+
+/// `count` such pictures in one shard; the label of each is its shade.
+class LoaderThreaded : public testing::Test {
+ protected:
+  std::shared_ptr<const Index> make(uint64_t count) {
+    std::string shard;
+    SegmentWriter writer;
+    for (uint64_t i = 0; i < count; ++i) {
+      const std::string picture = bitmap(static_cast<uint8_t>(i));
+      FoundField fields[2];
+      fields[0].name = kImageField;
+      fields[0].extent = {Container::shard, 0, shard.size(), picture.size(),
+                          crc32c(as_bytes(picture))};
+      fields[1].name = kLabelField;
+      fields[1].type = FieldType::number;
+      fields[1].encoding = Encoding::none;
+      fields[1].dtype = DType::int64;
+      fields[1].integer = static_cast<int64_t>(i);
+      writer.add_sample(fmt::format("k{}", i), fields);
+      shard += picture;
+    }
+    writer.add_shard({"a.bin", shard.size(), 0, 0, shard.size(), 0, Compression::none});
+    std::ofstream(scratch_.path() + "/a.bin", std::ios::binary) << shard;
+    Manifest manifest;
+    manifest.format = "tar";
+    manifest.depth = Depth::full;
+    manifest.schema.fields = writer.fields();
+    manifest.segments.push_back(writer.write(scratch_.path(), "a", Depth::full, 0));
+    manifest.write(scratch_.path() + "/" + kManifestName, 0);
+    return std::make_shared<Index>(scratch_.path());
+  }
+
+  static LoaderOptions options(unsigned threads) {
+    LoaderOptions options;
+    options.batch_size = 10;
+    options.shuffle = 3;
+    options.threads = threads;
+    options.recipe.kind = CropRecipe::Kind::random;
+    options.recipe.size = {4, 4};
+    return options;
+  }
+
+  std::unique_ptr<Loader> loader(std::shared_ptr<const Index> index, const LoaderOptions& options) {
+    return std::make_unique<Loader>(std::move(index), std::vector{scratch_.path()}, options);
+  }
+
+  static std::shared_ptr<LoadedBatch> next(Loader& loader) {
+    std::shared_ptr<LoadedBatch> batch;
+    while (loader.next(batch, std::chrono::milliseconds(20)) == Loader::Next::not_yet) {
+    }
+    return batch;
+  }
+
+  ScratchDirectory scratch_;
+};
+
+TEST_F(LoaderThreaded, EveryPictureComesOnceWithItsLabel) {
+  const auto loading = loader(make(105), options(8));
+  for (uint64_t epoch = 0; epoch < 5; ++epoch) {
+    loading->start(epoch, 0);
+    std::map<int64_t, int> seen;
+    uint64_t batches = 0;
+    while (const auto batch = next(*loading)) {
+      ++batches;
+      for (uint64_t row = 0; row < batch->rows; ++row) {
+        const int64_t label = batch->labels[row];
+        ++seen[label];
+        for (int i = 0; i < 48; ++i) ASSERT_EQ(batch->images[row * 48 + i], label);
+      }
+    }
+    EXPECT_EQ(batches, 11U);
+    EXPECT_EQ(seen.size(), 105U);
+  }
+  EXPECT_EQ(loading->stats().samples, 105U);
+}
+
+TEST_F(LoaderThreaded, MayBeDroppedAnywhere) {
+  const auto index = make(200);
+  for (int taken = 0; taken < 20; ++taken) {
+    const auto loading = loader(index, options(8));
+    loading->start(0, 0);
+    for (int i = 0; i < taken % 7; ++i) ASSERT_NE(next(*loading), nullptr);
+    if (taken % 2 == 0) loading->start(1, 50);
+  }
+}
+
+TEST_F(LoaderThreaded, FailureReachesWhoeverAsks) {
+  const auto index = make(100);
+  {
+    std::fstream shard(scratch_.path() + "/a.bin", std::ios::binary | std::ios::in | std::ios::out);
+    shard.seekp(static_cast<std::streamoff>(40 * bitmap(0).size() + 100));
+    shard.put('x');
+  }
+  const auto failing = loader(index, options(8));
+  failing->start(0, 0);
+  try {
+    while (next(*failing) != nullptr) {
+    }
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("'k40'"), std::string::npos) << error.what();
+  }
+  LoaderOptions skipping = options(8);
+  skipping.on_error = OnError::skip;
+  const auto careful = loader(index, skipping);
+  careful->start(0, 0);
+  uint64_t rows = 0;
+  while (const auto batch = next(*careful)) rows += batch->rows;
+  EXPECT_EQ(rows, 99U);
+  ASSERT_EQ(careful->stats().bad.size(), 1U);
+  EXPECT_EQ(careful->stats().bad[0].sample, "k40");
+}
+
+TEST_F(LoaderThreaded, BatchesOutliveTheLoader) {
+  std::vector<std::shared_ptr<LoadedBatch>> kept;
+  {
+    const auto loading = loader(make(50), options(4));
+    loading->start(0, 0);
+    while (auto batch = next(*loading)) kept.push_back(std::move(batch));
+  }
+  for (const auto& batch : kept) {
+    for (uint64_t row = 0; row < batch->rows; ++row) {
+      EXPECT_EQ(batch->images[row * 48], batch->labels[row]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stoker
