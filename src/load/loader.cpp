@@ -83,7 +83,7 @@ struct Loader::Run {
     std::unique_ptr<std::byte[]> memory;
   };
 
-  Run(const Loader& loader, uint64_t epoch_number, uint64_t position);
+  Run(const Loader& parent, uint64_t epoch_number, uint64_t position);
   ~Run() { stop(); }
 
   void stop();
