@@ -31,5 +31,6 @@ struct Command {
 extern const Command kPackCommand;
 extern const Command kIndexCommand;
 extern const Command kCheckCommand;
+extern const Command kLoadCommand;
 
 }  // namespace stoker

@@ -110,6 +110,31 @@ Json index_document(const IndexResult& result, double seconds) {
   return json;
 }
 
+Json load_document(const LoadResult& result, const std::string& verdict) {
+  Json json = header("load");
+  json["epochs"] = Json::array();
+  for (const EpochRate& epoch : result.epochs) {
+    json["epochs"].push_back({{"samples", epoch.samples},
+                              {"seconds", epoch.seconds},
+                              {"samples_per_s", epoch.samples_per_s()},
+                              {"bytes_per_s", static_cast<double>(epoch.bytes) / epoch.seconds}});
+  }
+  json["stages"] = Json::array();
+  const auto add = [&](std::string_view name, const StageTime& time, unsigned threads) {
+    json["stages"].push_back({{"name", name},
+                              {"threads", threads},
+                              {"busy_s", time.busy},
+                              {"waiting_for_input_s", time.waiting_for_input},
+                              {"waiting_for_room_s", time.waiting_for_room}});
+  };
+  add("fetch", result.last.fetch, result.last.fetch_threads);
+  add("decode", result.last.decode, result.last.decode_threads);
+  json["limit"] = result.limit();
+  json["verdict"] = verdict;
+  json["bad"] = faults_list(result.bad);
+  return json;
+}
+
 Json check_document(const CheckResult& result) {
   Json json = header("check");
   json["good"] = result.good();

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "check/check.h"
 #include "index/build_index.h"
+#include "load/load.h"
 #include "pack/pack.h"
 
 namespace stoker {
@@ -19,6 +20,7 @@ inline constexpr int kJsonSchema = 1;
 Json pack_document(const PackResult& result);
 Json index_document(const IndexResult& result, double seconds);
 Json check_document(const CheckResult& result);
+Json load_document(const LoadResult& result, const std::string& verdict);
 /// `command` is empty where the command line named none that exists.
 Json error_document(std::string_view command, ErrorKind kind, std::string_view message);
 

@@ -20,7 +20,7 @@ namespace stoker {
 namespace {
 
 /// Every command stoker knows.
-constexpr std::array kCommands = {&kPackCommand, &kIndexCommand, &kCheckCommand};
+constexpr std::array kCommands = {&kPackCommand, &kIndexCommand, &kCheckCommand, &kLoadCommand};
 
 // Global because a signal handler sees nothing else.
 Progress progress_of_all;

@@ -5,10 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+from samples import jpeg
 
 ROOT = Path(__file__).resolve().parents[2]
 
-COMMANDS = ("pack", "index", "check")
+COMMANDS = ("pack", "index", "check", "load")
 
 
 def options_of(text: str) -> set[str]:
@@ -38,7 +39,7 @@ def test_help_of_a_command(stoker_cli, name):
     page = stoker_cli(name, "--help").stdout
     assert page.startswith(f"usage: stoker {name} ")
     assert "examples:\n" in page and f"  stoker {name} " in page.split("examples:\n")[1]
-    assert {"--help", "--json", "--jobs"} <= options_of(page)
+    assert {"--help", "--json", "--threads" if name == "load" else "--jobs"} <= options_of(page)
     assert max(map(len, page.splitlines())) <= 100
     for words in (["help", name], [name, "-h"], [name, "x", "--help", "--nonsense"]):
         assert stoker_cli(*words).stdout == page
@@ -57,8 +58,8 @@ def test_page_names_every_option(stoker_cli, name):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_page_describes_every_json_member(stoker_cli, tmp_path, name):
     (tmp_path / "d/cat").mkdir(parents=True)
-    (tmp_path / "d/cat/a.jpg").write_bytes(b"abc")
-    words = {"pack": ["d", "packed"], "index": ["d"], "check": ["d", "--compare", "d"]}[name]
+    (tmp_path / "d/cat/a.jpg").write_bytes(jpeg(1))
+    words = {"pack": ["d", "packed"], "index": ["d"], "check": ["d", "--compare", "d"], "load": ["d"]}[name]
     stoker_cli("index", "d", cwd=tmp_path)
     document = stoker_cli(name, *words, "--json", cwd=tmp_path).json
     table = (ROOT / f"docs/commands/{name}.md").read_text().split("## JSON")[1]

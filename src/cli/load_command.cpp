@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/json_output.h"
+#include "cli/output.h"
+#include "cli/progress_bar.h"
+#include "load/load.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::array<std::string_view, 1> kPositionals = {"DATASET"};
+
+constexpr std::array kOptions = {
+    Option{"--crop", "PIXELS", "side of the square that each photo becomes (default: 224)"},
+    Option{"--batch", "N", "samples in a batch (default: 256)"},
+    Option{"--epochs", "N", "how often all samples are loaded (default: 2)"},
+    Option{"--order", "ORDER", "shuffled, or sequential: as the samples lie (default: shuffled)"},
+    Option{"--skip-bad", "", "leave out samples that cannot be read, name them, and go on"},
+    Option{"--threads", "N",
+           "threads that decode (default: one per core that this process may use)"},
+    kJsonOption,
+    kHelpOption,
+};
+
+LoadOptions options_of(const Arguments& arguments) {
+  constexpr std::array<std::string_view, 2> kOrders = {"shuffled", "sequential"};
+  LoadOptions options;
+  options.crop = static_cast<uint32_t>(
+      std::min<uint64_t>(arguments.number("--crop", 1).value_or(options.crop), 1U << 14));
+  options.batch_size = arguments.number("--batch", 1).value_or(options.batch_size);
+  options.epochs = arguments.number("--epochs", 1).value_or(options.epochs);
+  options.shuffle = arguments.choice("--order", kOrders) != "sequential";
+  options.skip_bad = arguments.flag("--skip-bad");
+  options.threads =
+      static_cast<unsigned>(std::min<uint64_t>(arguments.number("--threads", 1).value_or(0), 4096));
+  return options;
+}
+
+std::string stage_line(std::string_view name, const StageTime& time, unsigned threads,
+                       double seconds) {
+  const double all = seconds * threads;
+  const auto share = [&](double part) { return fmt::format("{:.0f} %", 100 * part / all); };
+  return fmt::format("{:<7} {:>7} {:>6} {:>18} {:>17}\n", name, threads, share(time.busy),
+                     share(time.waiting_for_input), share(time.waiting_for_room));
+}
+
+std::string verdict(const LoadResult& result) {
+  const LoaderStats& last = result.last;
+  if (result.limit() == "fetch") {
+    return "fetch limits: decoding waits for bytes. A local disk, or RAM, would be faster";
+  }
+  const double busy = last.decode.busy / last.seconds;
+  return fmt::format("decode limits: {:.1f} cores busy, {} samples/s each. More cores help", busy,
+                     format_count(static_cast<uint64_t>(result.epochs.back().samples_per_s() /
+                                                        std::max(busy, 0.01))));
+}
+
+std::string summary(const LoadResult& result, const Style& style) {
+  std::string text;
+  for (size_t i = 0; i < result.epochs.size(); ++i) {
+    const EpochRate& epoch = result.epochs[i];
+    text += fmt::format("epoch {}: {} in {}, {} samples/s, {}\n", i + 1,
+                        counted(epoch.samples, "sample"), format_duration(epoch.seconds),
+                        format_count(static_cast<uint64_t>(epoch.samples_per_s())),
+                        format_rate(static_cast<double>(epoch.bytes) / epoch.seconds));
+  }
+  const LoaderStats& last = result.last;
+  text += "\nstage   threads   busy  waiting for input  waiting for room\n";
+  text += stage_line("fetch", last.fetch, last.fetch_threads, last.seconds);
+  text += stage_line("decode", last.decode, last.decode_threads, last.seconds);
+  text += "\n" + verdict(result) + "\n";
+  if (!result.bad.empty()) {
+    text += "left out: " + style.bad(counted(result.bad.size(), "sample")) + ":\n" +
+            list_faults(result.bad, result.bad.size(), style);
+  }
+  return text;
+}
+
+int run_load(const Arguments& arguments, Progress& progress) {
+  LoadOptions options = options_of(arguments);
+  options.progress = &progress;
+  const LoadResult result = [&] {
+    const ProgressBar bar(progress);
+    return load(arguments.positional(0), options);
+  }();
+  print(arguments.flag(kJsonOption.name) ? to_text(load_document(result, verdict(result)))
+                                         : summary(result, Style::of_stdout()));
+  return result.bad.empty() || options.skip_bad ? kExitDone : kExitFailed;
+}
+
+}  // namespace
+
+constinit const Command kLoadCommand = {
+    .name = "load",
+    .summary = "run the loader without a model: samples/s, and which stage limits",
+    .positionals = kPositionals,
+    .description =
+        "Loads the photos of DATASET as training would (RandomResizedCrop, flip, in batches) and\n"
+        "says how fast that is and what holds it up. Without an index, one is made first. The\n"
+        "first epoch may read from the disk, later ones from memory.\n",
+    .options = kOptions,
+    .examples =
+        "  stoker load train\n"
+        "  stoker load train --batch 64 --threads 4 --epochs 3\n"
+        "  stoker load train --order sequential --json\n",
+    .run = run_load,
+};
+
+}  // namespace stoker

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "load/load.h"
+
+#include <set>
+
+#include "index/build_index.h"
+
+namespace stoker {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Takes all batches of an epoch; looks now and then whether it should stop.
+EpochRate take_epoch(Loader& loader, uint64_t epoch, Progress* progress) {
+  constexpr std::chrono::milliseconds kPatience(50);
+  EpochRate rate;
+  const Clock::time_point begin = Clock::now();
+  loader.start(epoch, 0);
+  std::shared_ptr<LoadedBatch> batch;
+  for (;;) {
+    const Loader::Next next = loader.next(batch, kPatience);
+    if (next == Loader::Next::end) break;
+    if (next == Loader::Next::batch) rate.samples += batch->rows;
+    if (progress == nullptr) continue;
+    if (next == Loader::Next::batch) progress->samples += batch->rows;
+    progress->check_stop();
+  }
+  rate.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  rate.bytes = loader.stats().bytes;
+  return rate;
+}
+
+}  // namespace
+
+std::string_view LoadResult::limit() const {
+  const StageTime& decode = last.decode;
+  return decode.waiting_for_input > decode.busy ? "fetch" : "decode";
+}
+
+LoadResult load(const std::string& path, const LoadOptions& options) {
+  IndexOptions indexing;
+  indexing.progress = options.progress;
+  const OpenedDataset opened = open_dataset(path, indexing);
+  LoaderOptions loading;
+  loading.batch_size = options.batch_size;
+  loading.threads = options.threads;
+  loading.seed = options.seed;
+  if (options.shuffle) loading.shuffle = options.seed;
+  if (options.skip_bad) loading.on_error = OnError::skip;
+  loading.recipe.kind = CropRecipe::Kind::random;
+  loading.recipe.size = {options.crop, options.crop};
+  loading.recipe.flip = 0.5;
+  Loader loader(opened.index, {opened.paths.root}, loading);
+  LoadResult result;
+  result.built_index = opened.built;
+  if (options.progress != nullptr) {
+    options.progress->begin("loading", opened.index->size() * options.epochs, 0);
+  }
+  std::set<std::string> named;
+  for (uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    result.epochs.push_back(take_epoch(loader, epoch, options.progress));
+    result.last = loader.stats();
+    for (const Fault& fault : result.last.bad) {
+      if (named.insert(fault.sample).second) result.bad.push_back(fault);
+    }
+  }
+  return result;
+}
+
+}  // namespace stoker

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`stoker load`: rates, stages and a verdict, of the real loader."""
+
+import pytest
+from samples import jpeg, write_files
+
+
+@pytest.fixture
+def photos(tmp_path):
+    write_files(tmp_path / "d", {f"{'ab'[i % 2]}/{i:03d}.jpg": jpeg(i, 60, 40) for i in range(50)})
+    return tmp_path / "d"
+
+
+def test_document(stoker_cli, photos):
+    result = stoker_cli("load", photos, "--epochs", "3", "--batch", "16", "--crop", "32", "--threads", "2", "--json").json
+    assert [epoch["samples"] for epoch in result["epochs"]] == [50] * 3
+    for epoch in result["epochs"]:
+        assert epoch["samples_per_s"] == pytest.approx(50 / epoch["seconds"])
+    assert [stage["name"] for stage in result["stages"]] == ["fetch", "decode"]
+    assert result["stages"][1]["threads"] == 2 and result["stages"][1]["busy_s"] > 0
+    assert result["limit"] in ("fetch", "decode") and result["verdict"].startswith(result["limit"] + " limits")
+    assert result["bad"] == []
+
+
+def test_text(stoker_cli, photos):
+    text = stoker_cli("load", photos, "--order", "sequential").stdout
+    assert text.count("samples/s, ") == 2 and "stage   threads" in text and " limits: " in text
+
+
+def test_bad_photo_is_named_and_skipped_when_asked(stoker_cli, photos):
+    data = (photos / "a/004.jpg").read_bytes()
+    (photos / "a/004.jpg").write_bytes(data[: len(data) // 2])
+    refused = stoker_cli("load", photos, status=1)
+    assert "a/004" in refused.stderr and "ends too early" in refused.stderr
+    finished = stoker_cli("load", photos, "--skip-bad", "--json").json
+    assert [epoch["samples"] for epoch in finished["epochs"]] == [49, 49]
+    assert [bad["sample"] for bad in finished["bad"]] == ["a/004"]
+
+
+def test_wrong_use(stoker_cli, photos, tmp_path):
+    for words in (["--crop", "0"], ["--batch", "0"], ["--epochs", "x"], ["--order", "random"], ["--threads", "0"]):
+        assert words[0] in stoker_cli("load", photos, *words, status=2).stderr
+    write_files(tmp_path / "texts", {"a.txt": b"no photo"})
+    assert "no field 'image'" in stoker_cli("load", tmp_path / "texts", status=1).stderr
