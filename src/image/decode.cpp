@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string_view>
 
 #include "base/error.h"
 #include "image/jpeg.h"
@@ -38,8 +39,6 @@ const Kind& kind_of(Bytes data) {
 }
 
 }  // namespace
-
-std::string_view name_of(ImageKind kind) { return kKinds[static_cast<size_t>(kind)].name; }
 
 struct ImageDecoder::State {
   JpegDecoder jpeg;

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <optional>
-#include <string_view>
 
 #include "base/bytes.h"
 #include "image/pixels.h"
@@ -12,8 +11,6 @@
 namespace stoker {
 
 enum class ImageKind : uint8_t { jpeg, png, webp, gif, bmp };
-
-std::string_view name_of(ImageKind kind);
 
 struct ImageInfo {
   ImageKind kind = ImageKind::jpeg;

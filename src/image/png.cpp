@@ -52,11 +52,8 @@ void set_conversions(png_structp png, png_infop info) {
   }
   if (colors != PNG_COLOR_TYPE_GRAY || png_get_bit_depth(png, info) < 16) png_set_strip_16(png);
   if ((colors & PNG_COLOR_MASK_ALPHA) != 0) png_set_strip_alpha(png);
-  if ((colors & PNG_COLOR_MASK_COLOR) == 0 && png_get_bit_depth(png, info) < 16) {
-    png_set_gray_to_rgb(png);
-  } else if (colors == PNG_COLOR_TYPE_GRAY_ALPHA) {
-    png_set_gray_to_rgb(png);
-  }
+  const bool gray16 = colors == PNG_COLOR_TYPE_GRAY && png_get_bit_depth(png, info) == 16;
+  if ((colors & PNG_COLOR_MASK_COLOR) == 0 && !gray16) png_set_gray_to_rgb(png);
   png_set_interlace_handling(png);
 }
 

@@ -52,7 +52,6 @@ LoadResult load(const std::string& path, const LoadOptions& options) {
   loading.recipe.flip = 0.5;
   Loader loader(opened.index, {opened.paths.root}, loading);
   LoadResult result;
-  result.built_index = opened.built;
   if (options.progress != nullptr) {
     options.progress->begin("loading", opened.index->size() * options.epochs, 0);
   }

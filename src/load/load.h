@@ -33,7 +33,6 @@ struct LoadResult {
   std::vector<EpochRate> epochs;
   LoaderStats last;  // of the last epoch
   std::vector<Fault> bad;
-  bool built_index = false;
 
   /// The stage that holds up the others: "fetch" or "decode".
   std::string_view limit() const;

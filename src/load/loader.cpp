@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <exception>
+#include <mutex>
 #include <thread>
 
 #include "base/error.h"

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,7 +72,6 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   const LoaderOptions& options() const { return options_; }
-  uint64_t samples() const { return index_->size(); }
   /// Batches of this rank from `position` of an epoch to its end.
   uint64_t batches(uint64_t position) const;
 
