@@ -26,14 +26,6 @@ std::vector<std::string> names(const nb::list& list) {
   return names;
 }
 
-uint64_t size_of(const std::string& text) {
-  const std::optional<uint64_t> size = parse_size(text);
-  if (size && *size > 0) return *size;
-  throw Error(
-      ErrorKind::usage,
-      fmt::format("shard_size '{}': should be a size such as 512M, 1G or 1.5GiB", printable(text)));
-}
-
 nb::dict to_dict(const PackResult& result) {
   nb::dict dict;
   dict["source_format"] = to_str(result.source_format);
@@ -62,7 +54,7 @@ nb::dict pack(nb::handle source, nb::handle destination, const std::string& to,
   const std::string from = to_path(source), into = to_path(destination);
   PackOptions options;
   options.to = to;
-  options.shard_size = size_of(shard_size);
+  options.shard_size = to_size("shard_size", shard_size);
   options.jobs = jobs;
   options.shuffle = shuffle;
   if (!split.is_none()) options.split = parse_split(to_bytes(split));

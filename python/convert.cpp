@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert.h"
 
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+
 namespace nb = nanobind;
 
 namespace stoker::python {
@@ -45,6 +53,13 @@ std::string to_path(nb::handle path) {
 nb::str from_path(std::string_view path) {
   const auto size = static_cast<Py_ssize_t>(path.size());
   return checked<nb::str>(PyUnicode_DecodeFSDefaultAndSize(path.data(), size));
+}
+
+uint64_t to_size(std::string_view argument, std::string_view text) {
+  const std::optional<uint64_t> size = parse_size(text);
+  if (size && *size > 0) return *size;
+  throw Error(ErrorKind::usage, fmt::format("{} '{}': should be a size such as 512M, 1G or 1.5GiB",
+                                            argument, printable(text)));
 }
 
 nb::dict to_dict(const Field& field) {

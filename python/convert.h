@@ -24,6 +24,9 @@ std::string to_bytes(nanobind::handle text);
 std::string to_path(nanobind::handle path);
 nanobind::str from_path(std::string_view path);
 
+/// Bytes of a size such as 512M; throws Error(usage) that names the argument.
+uint64_t to_size(std::string_view argument, std::string_view text);
+
 nanobind::dict to_dict(const Field& field);
 /// Fields by name, in the order of the schema.
 nanobind::dict to_dict(const Schema& schema);

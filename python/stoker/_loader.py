@@ -1,93 +1,154 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of pixels for training."""
+"""Batches for training."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+import json
+import os
+import signal
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, Union
+
+import numpy as np
 
 from stoker import _core
 from stoker import transforms as _transforms
 from stoker._commands import Path
+from stoker._dataset import Dataset
 from stoker._dataset import open as _open
+from stoker._functions import Functions
+from stoker._outputs import Batch, CudaOutput, Output
+from stoker._preemption import Preempted, _Watch
+from stoker._preemption import save as _save
+from stoker._ranks import ranks
+
+Data = Union[Path, Dataset]
+
+_PATIENCE = 0.05  # seconds between looks whether a signal came
 
 
 class Loader:
-    """Photos of a dataset as batches of pixels, read and decoded ahead by threads.
+    """Samples of a dataset as batches, read and decoded ahead by threads.
 
         loader = stoker.Loader("train", batch_size=256, transforms=[RandomResizedCrop(224), RandomHorizontalFlip()])
         for epoch in range(90):
             for batch in loader:
                 batch["image"], batch["label"]
 
-    A batch is a dict of NumPy arrays: `image` (rows, height, width, 3) of uint8, `label` (rows,) of int64 where the
-    dataset has labels, `sample` (rows,): the numbers of the samples. It stays valid as long as it is held.
+    A batch is a dict: one array for each field, and `sample`, the numbers of the samples. With `transforms`, `image` is
+    decoded: (rows, height, width, 3) of uint8 unless they say otherwise. Numbers, and arrays of one shape, come as one
+    array; what has a size of its own (bytes, text, other arrays) as a list. A batch stays valid as long as it is held.
 
-    Order and crops are decided by seed, epoch and sample alone: they are the same for any number of threads and ranks,
-    and after state_dict() and load_state_dict() with another number of either.
+    Order and augmentation are decided by seed, epoch and sample alone: they are the same for any number of threads and
+    ranks, and after state_dict() and load_state_dict() with another number of either.
 
-    shuffle: in another order every epoch; False: as the samples lie.
-    rank, world_size: this process among those that train together; every sample goes to one of them.
+    data: path of a dataset, a Dataset (or a slice of one), or a list of them, which are loaded as one.
+    fields: which ones; None: `image` and `label` where there are transforms, else all.
+    pad: {field: value}: arrays of differing shape become one array, filled up; FIELD_length has their true lengths.
+    shuffle: in another order every epoch; False: as the samples lie; "blocks": for slow disks, blocks of neighbours in
+        random order, each of `block_size`, and the samples of `window_size` shuffled among each other.
+        stats()["mixing"] says how good that is.
+    subset: numbers of the samples that take part.
+    weights: one for each sample: how probable it is, drawn with replacement; "balanced": every label equally often.
+    mix: one share for each dataset of a list, instead of their sizes.
+    rank, world_size: this process among those that train together; every sample goes to one of them. None: as
+        torch.distributed, torchrun, MPI or srun say.
     uneven: where the samples cannot be shared out evenly, "pad" repeats the first ones, "drop" leaves the last ones out.
     drop_last: leave out a last batch that is not full.
     on_error: a sample that cannot be read raises; "skip" makes its batch one row shorter, "replace" takes the next
         sample of the epoch. stats()["bad"] names them.
-    threads: that decode; None: one for each core that this process may use.
+    cache: "ram", or a directory on a fast disk: keeps what was read once, up to `cache_limit` ("8G").
+    output: arrays of "numpy", "torch" or "tensorflow". device: a GPU ("cuda"), to which batches are copied meanwhile.
+    threads: that decode; None: as many of the cores that this process may use as are needed.
+    ahead: batches that are made before they are asked for; None: as many as help.
     """
 
     __module__ = "stoker"
 
     def __init__(
         self,
-        path: Path,
+        data: Data | Sequence[Data],
         batch_size: int = 256,
         transforms: Sequence[_transforms.Transform] = (),
         *,
-        shuffle: bool = True,
+        fields: Sequence[str] | None = None,
+        pad: Mapping[str, float] | None = None,
+        shuffle: bool | Literal["blocks"] = True,
+        block_size: int | str = "4M",
+        window_size: int | str = "1G",
         seed: int = 0,
-        rank: int = 0,
-        world_size: int = 1,
+        subset: Sequence[int] | None = None,
+        weights: Sequence[float] | Literal["balanced"] | None = None,
+        mix: Sequence[float] | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
         uneven: Literal["pad", "drop"] = "pad",
         drop_last: bool = False,
         on_error: Literal["raise", "skip", "replace"] = "raise",
+        cache: Literal["ram"] | Path | None = None,
+        cache_limit: int | str | None = None,
+        output: Literal["numpy", "torch", "tensorflow"] | None = None,
+        device: Any = None,
         threads: int | None = None,
+        ahead: int | None = None,
     ) -> None:
-        if uneven not in ("pad", "drop"):
-            raise ValueError(f"uneven {uneven!r}: should be 'pad' or 'drop'")
-        for name, value, least in [("batch_size", batch_size, 1), ("threads", threads or 1, 1), ("seed", seed, 0)]:
-            if value < least:
+        for name, value, least in [
+            ("batch_size", batch_size, 1),
+            ("threads", threads, 1),
+            ("ahead", ahead, 1),
+            ("seed", seed, 0),
+        ]:
+            if value is not None and value < least:
                 raise ValueError(f"{name} {value}: should be {least} or more")
-        if not 0 <= rank < world_size:
-            raise ValueError(f"rank {rank}: should be 0 to {world_size - 1}")
-        self._dataset = _open(path)
-        if not len(self._dataset):
-            raise ValueError(f"{self._dataset.path}: there is no sample in it")
+        self._datasets = _opened(data)
+        counts = [len(dataset._core) for dataset in self._datasets]
+        if not sum(counts):
+            raise ValueError(f"{self._datasets[0].path}: there is no sample in it")
+        self._rank, self._world = ranks(rank, world_size)
+        recipe = _transforms._recipe(transforms)
+        self._functions = Functions(recipe.functions)
+        self._output = _output(output, device, recipe.bfloat16)
         self._seed = seed
+        groups = _groups(self._datasets, weights, mix)
         self._core = _core.Loader(
-            self._dataset._core,
-            batch_size=batch_size,
-            shuffle=seed if shuffle else None,
-            seed=seed,
-            rank=rank,
-            world=world_size,
-            pad=uneven == "pad",
-            drop_last=drop_last,
-            on_error=on_error,
-            recipe=_transforms._recipe(list(transforms)),
-            threads=threads or 0,
-            ahead=3,
+            [dataset._core for dataset in self._datasets],
+            {
+                "batch_size": batch_size,
+                "order": {
+                    "kind": {True: "shuffled", False: "sequential"}.get(shuffle, shuffle),  # type: ignore[call-overload]
+                    "seed": seed,
+                    "subset": [] if groups and subset is None else _subset(self._datasets, subset),
+                    "weights": [] if weights is None or isinstance(weights, str) else [float(w) for w in weights],
+                    "groups": groups,
+                },
+                "block_size": str(block_size),
+                "window_size": str(window_size),
+                "rank": self._rank,
+                "world": self._world,
+                "uneven": uneven,
+                "drop_last": drop_last,
+                "on_error": on_error,
+                "fields": list(fields or ()),
+                "picture": recipe.picture,
+                "padded": [(name, float(value)) for name, value in (pad or {}).items()],
+                "cache": None if cache is None else _cache(cache, cache_limit),
+                "threads": threads or 0,
+                "ahead": ahead or 0,
+                "pinned": self._output.ahead,
+            },
         )
-        self._shuffle = shuffle
         self._epoch = 0
         self._position = 0
         self._resumed = False
         self._turn = 0
+        self._watch: _Watch | None = None
 
     def __len__(self) -> int:
         """Batches of an epoch; behind load_state_dict(), those that are left of it."""
         return self._core.batches(self._position if self._resumed else 0)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Batch]:
         """An epoch; behind load_state_dict(), what is left of one. An epoch that was left midway is over."""
         if self._position and not self._resumed:
             self._epoch += 1
@@ -95,35 +156,167 @@ class Loader:
         self._resumed = False
         self._turn += 1
         turn = self._turn
+        self._functions.reset()
         self._core.start(self._epoch, self._position)
-        while (found := self._core.next()) is not None:
-            batch, self._position = found
+        waiting: deque[tuple[Batch, int]] = deque()
+        while True:
+            self._save_if_preempted()
+            found = waiting.popleft() if waiting else self._take()
+            if found is None:
+                break
+            if self._output.ahead and (following := self._take(wait=False)):
+                waiting.append(following)
+            batch = self._output.finish(found[0])
+            self._position = found[1]
+            del found
             yield batch
+            del batch
             if turn != self._turn:
                 raise RuntimeError("another iteration over this Loader has begun: make a Loader for each")
         self._epoch += 1
         self._position = 0
 
-    def state_dict(self) -> dict[str, int | bool]:
+    def _take(self, wait: bool = True) -> tuple[Batch, int] | None:
+        """The next batch, on its way to where it is wanted; None at the end, or where it is not there yet."""
+        while (found := self._core.next(_PATIENCE if wait else 0)) is False:
+            if not wait:
+                return None
+            self._save_if_preempted()
+        if found is None:
+            return None
+        batch, position = found  # type: ignore[misc]
+        return self._output.begin(self._functions.apply(batch, self._core.key)), position
+
+    def state_dict(self) -> dict[str, int]:
         """Where training stands: a few numbers. Take it between batches; the same on every rank."""
         return {
             "version": 1,
-            "samples": len(self._dataset),
+            "turns": self._core.turns(),
             "seed": self._seed,
-            "shuffle": self._shuffle,
+            "order": self._core.fingerprint(),
             "epoch": self._epoch,
             "position": self._position,
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where another Loader of the same dataset and seed was; ranks and threads may be others."""
-        for name, own in [("version", 1), ("samples", len(self._dataset)), ("seed", self._seed), ("shuffle", self._shuffle)]:
-            if state.get(name) != own:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where another Loader of the same data, seed and order was; ranks and threads may be others."""
+        for name, own in self.state_dict().items():
+            if name not in ("epoch", "position") and state.get(name) != own:
                 raise ValueError(f"{name} is {state.get(name)!r} in the state, but {own!r} here: it is of another loader")
-        self._epoch = int(state["epoch"])
-        self._position = int(state["position"])
+        epoch, position = int(state["epoch"]), int(state["position"])
+        if epoch < 0 or not 0 <= position <= self._core.turns():
+            raise ValueError(f"epoch {epoch}, position {position} of {self._core.turns()}: there is no such place")
+        self._epoch = epoch
+        self._position = position
         self._resumed = True
+
+    def save_on_signal(self, path: Path, signals: Sequence[int] = (signal.SIGTERM, signal.SIGUSR1)) -> None:
+        """When one of the signals comes (as Slurm sends before it takes a node away), write the state to `path`.
+
+        Done between two batches, so that the one before has been trained with; then Preempted is raised there, which
+        ends the process unless it is caught:
+
+            loader.save_on_signal("loader.json")
+            loader.resume("loader.json")
+            try:
+                for batch in loader: ...
+            except stoker.Preempted:
+                torch.save(model.state_dict(), "model.pt")
+                raise
+
+        A second signal does at once what it would have done without this.
+        """
+        self._watch = _Watch(os.fspath(path), signals)  # type: ignore[arg-type]
+
+    def resume(self, path: Path) -> bool:
+        """load_state_dict() of a file of save_on_signal(); False where there is none."""
+        try:
+            with open(path) as file:
+                self.load_state_dict(json.load(file))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _save_if_preempted(self) -> None:
+        if self._watch is not None and self._watch.received is not None:
+            _save(self._watch.path, self.state_dict())
+            raise Preempted(self._watch.received, self._watch.path)
 
     def stats(self) -> dict[str, Any]:
         """Of the epoch under way: samples, bytes, seconds, time waited for batches, and what each stage did."""
-        return self._core.stats()
+        stats = self._core.stats()
+        if self._functions:
+            stats["stages"]["python"] = self._functions.stats()
+            if self._functions.seconds > 0.5 * stats["seconds"]:
+                stats["limit"] = "python"
+        return stats
+
+    def verdict(self) -> str:
+        """What limits, in one sentence."""
+        stats = self.stats()
+        if stats["limit"] == "python":
+            return self._functions.verdict(stats["seconds"])
+        return self._core.verdict()
+
+
+def _opened(data: Data | Sequence[Data]) -> list[Dataset]:
+    given = [data] if isinstance(data, (str, bytes, os.PathLike, Dataset)) else list(data)
+    if not given:
+        raise ValueError("data: no dataset given")
+    return [one if isinstance(one, Dataset) else _open(one) for one in given]
+
+
+def _members(datasets: list[Dataset]) -> list[np.ndarray[Any, Any]]:
+    """The numbers of each dataset's samples, counted through; slices have only some."""
+    members = []
+    first = 0
+    for dataset in datasets:
+        members.append(np.asarray(dataset._samples, dtype=np.uint64) + np.uint64(first))
+        first += len(dataset._core)
+    return members
+
+
+def _sliced(datasets: list[Dataset]) -> bool:
+    return any(dataset._samples != range(len(dataset._core)) for dataset in datasets)
+
+
+def _subset(datasets: list[Dataset], subset: Sequence[int] | None) -> Any:
+    if subset is None and not _sliced(datasets):
+        return []
+    members = np.concatenate(_members(datasets))
+    if subset is not None:
+        chosen = np.asarray(subset)
+        if chosen.ndim != 1 or not len(chosen) or chosen.dtype.kind not in "iu":
+            raise ValueError("subset: should be numbers of samples, one or more")
+        if chosen.min() < 0 or chosen.max() >= len(members):
+            raise ValueError(f"subset: sample {chosen.max()} of {len(members)}")
+        members = members[chosen]
+    return members.tolist()
+
+
+def _groups(datasets: list[Dataset], weights: Any, mix: Sequence[float] | None) -> list[tuple[float, list[int]]]:
+    if isinstance(weights, str) and weights != "balanced":
+        raise ValueError(f"weights {weights!r}: should be 'balanced', or one number for each sample")
+    if mix is not None:
+        if len(mix) != len(datasets):
+            raise ValueError(f"mix: {len(mix)} shares for {len(datasets)} datasets")
+        return [(float(share), members.tolist()) for share, members in zip(mix, _members(datasets))]
+    if not isinstance(weights, str):
+        return []
+    labels = np.concatenate([np.asarray(dataset.column("label")) for dataset in datasets])
+    members = np.concatenate(_members(datasets))
+    return [(1.0, members[labels == label].tolist()) for label in np.unique(labels)]
+
+
+def _cache(where: Path, limit: int | str | None) -> tuple[object, str]:
+    if limit is None:
+        raise ValueError("cache_limit: how much may be kept? Give a size such as '8G'")
+    return ("" if where == "ram" else os.fspath(where)), str(limit)
+
+
+def _output(name: str | None, device: Any, bfloat16: frozenset[str]) -> Output:
+    if device is None or str(device) == "cpu":
+        return Output(name or "numpy", bfloat16)
+    if name not in (None, "torch"):
+        raise ValueError(f"device {device!r}: needs output='torch'")
+    return CudaOutput(device, bfloat16)

@@ -1,16 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Loader does to a photo, by torchvision's names. The first ones; more will come."""
+"""What a Loader does to a photo, by torchvision's names and with its meaning (transforms.v2, on Pillow's images).
+
+    from stoker.transforms import Normalize, RandomHorizontalFlip, RandomResizedCrop, ToDtype
+    transforms = [RandomResizedCrop(224), RandomHorizontalFlip(), ToDtype("float32", scale=True), Normalize(MEAN, STD)]
+
+Crops, resizes and mirroring are done at once while a photo is decoded. A function that is none of these gets the picture
+as an array (height, width, 3) and returns another; PerBatch(function) gets the whole batch, a dict of arrays.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Union
 
 Interpolation = Literal["nearest", "box", "bilinear", "bicubic", "lanczos"]
+PaddingMode = Literal["constant", "edge", "reflect", "symmetric"]
 
 
-def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
-    return (size, size) if isinstance(size, int) else (size[0], size[1])
+def _pair(size: int | Sequence[int], name: str = "size") -> tuple[int, int]:
+    pair = (size, size) if isinstance(size, int) else tuple(size)
+    if len(pair) == 1:
+        pair = pair * 2
+    if len(pair) != 2 or not all(isinstance(side, int) and side > 0 for side in pair):
+        raise ValueError(f"{name} {size!r}: should be one number of pixels, or (height, width)")
+    return pair
+
+
+def _probability(p: float) -> None:
+    if not 0 <= p <= 1:
+        raise ValueError(f"p {p}: should be between 0 and 1")
 
 
 @dataclass(frozen=True)
@@ -23,22 +42,104 @@ class RandomResizedCrop:
     interpolation: Interpolation = "bilinear"
 
     def __post_init__(self) -> None:
+        _pair(self.size)
         if not 0 < self.scale[0] <= self.scale[1] <= 1:
             raise ValueError(f"scale {self.scale}: should be 0 < smallest <= largest <= 1")
         if not 0 < self.ratio[0] <= self.ratio[1]:
             raise ValueError(f"ratio {self.ratio}: should be 0 < smallest <= largest")
 
+    def _geometry(self) -> dict[str, Any]:
+        return {
+            "kind": "random_resized_crop",
+            "size": _pair(self.size),
+            "scale": tuple(map(float, self.scale)),
+            "ratio": tuple(map(float, self.ratio)),
+            "resample": self.interpolation,
+        }
+
 
 @dataclass(frozen=True)
 class Resize:
-    """The whole photo, resized to (height, width) whatever its shape."""
+    """The photo resized: (height, width) whatever its shape; one number: so much for its shorter side.
 
-    size: tuple[int, int]
+    max_size: of the longer side, where the shorter one is given.
+    """
+
+    size: int | tuple[int, int]
     interpolation: Interpolation = "bilinear"
+    max_size: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.size, int):
-            raise ValueError("size: should be (height, width); resizing the shorter side alone is not there yet")
+        _pair(self.size)
+        if self.max_size is not None and not (isinstance(self.size, int) and self.max_size > self.size):
+            raise ValueError(f"max_size {self.max_size}: should be larger than size, which should be one number")
+
+    def _geometry(self) -> dict[str, Any]:
+        if isinstance(self.size, int) or len(self.size) == 1:
+            return {
+                "kind": "resize_shorter",
+                "size": (_pair(self.size)[0], self.max_size or 0),
+                "resample": self.interpolation,
+            }
+        return {"kind": "resize", "size": _pair(self.size), "resample": self.interpolation}
+
+
+@dataclass(frozen=True)
+class CenterCrop:
+    """The middle of it; black around it where it is smaller."""
+
+    size: int | tuple[int, int]
+
+    def __post_init__(self) -> None:
+        _pair(self.size)
+
+    def _geometry(self) -> dict[str, Any]:
+        return {"kind": "center_crop", "size": _pair(self.size)}
+
+
+@dataclass(frozen=True)
+class RandomCrop:
+    """A random part of the size given.
+
+    padding: pixels put around it before: on all sides, (left and right, top and bottom), or (left, top, right, bottom).
+    pad_if_needed: also where it is smaller than `size`, instead of an error.
+    fill: colour of the padding, one number or three.
+    padding_mode: "constant", or what lies at the border: "edge", "reflect", "symmetric".
+    """
+
+    size: int | tuple[int, int]
+    padding: int | Sequence[int] | None = None
+    pad_if_needed: bool = False
+    fill: int | tuple[int, int, int] = 0
+    padding_mode: PaddingMode = "constant"
+
+    def __post_init__(self) -> None:
+        _pair(self.size)
+        self._sides()
+        if self.padding_mode not in ("constant", "edge", "reflect", "symmetric"):
+            raise ValueError(f"padding_mode {self.padding_mode!r}: should be 'constant', 'edge', 'reflect' or 'symmetric'")
+        if not all(isinstance(part, int) and 0 <= part <= 255 for part in self._colour()) or len(self._colour()) != 3:
+            raise ValueError(f"fill {self.fill!r}: should be one number or three, 0 to 255")
+
+    def _colour(self) -> tuple[int, ...]:
+        return (self.fill,) * 3 if isinstance(self.fill, int) else tuple(self.fill)
+
+    def _sides(self) -> tuple[int, ...]:
+        given = 0 if self.padding is None else self.padding
+        sides = (given,) if isinstance(given, int) else tuple(given)
+        if len(sides) not in (1, 2, 4) or not all(isinstance(side, int) and side >= 0 for side in sides):
+            raise ValueError(f"padding {self.padding!r}: should be 1, 2 or 4 numbers of pixels")
+        return {1: sides * 4, 2: sides * 2, 4: sides}[len(sides)]
+
+    def _geometry(self) -> dict[str, Any]:
+        return {
+            "kind": "random_crop",
+            "size": _pair(self.size),
+            "padding": self._sides(),
+            "pad_if_needed": self.pad_if_needed,
+            "fill": self._colour(),
+            "padding_mode": self.padding_mode,
+        }
 
 
 @dataclass(frozen=True)
@@ -48,31 +149,47 @@ class RandomHorizontalFlip:
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 <= self.p <= 1:
-            raise ValueError(f"p {self.p}: should be between 0 and 1")
+        _probability(self.p)
+
+    def _geometry(self) -> dict[str, Any]:
+        return {"kind": "horizontal_flip", "p": float(self.p)}
 
 
-Transform = RandomResizedCrop | Resize | RandomHorizontalFlip
+@dataclass(frozen=True)
+class PerBatch:
+    """A function that gets a batch (dict of arrays) and returns it changed, or another."""
+
+    function: Callable[[dict[str, Any]], dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise ValueError(f"{self.function!r}: should be a function")
 
 
-def _recipe(transforms: list[Transform]) -> dict[str, object]:
-    """One crop or resize, then perhaps a flip: what is done in one step while a photo is decoded."""
-    recipe: dict[str, object] = {
-        "smallest_area": 0.08, "largest_area": 1.0, "smallest_ratio": 0.75, "largest_ratio": 4 / 3, "flip": 0.0
-    }  # fmt: skip
-    steps = list(transforms)
-    first = steps.pop(0) if steps else None
-    if not isinstance(first, (RandomResizedCrop, Resize)):
-        raise ValueError("transforms: should begin with RandomResizedCrop(size) or Resize((height, width))")
-    recipe["height"], recipe["width"] = _pair(first.size)
-    recipe["resample"] = first.interpolation
-    recipe["random"] = isinstance(first, RandomResizedCrop)
-    if isinstance(first, RandomResizedCrop):
-        recipe["smallest_area"], recipe["largest_area"] = first.scale
-        recipe["smallest_ratio"], recipe["largest_ratio"] = first.ratio
-    if steps and isinstance(flip := steps[0], RandomHorizontalFlip):
-        recipe["flip"] = float(flip.p)
-        steps.pop(0)
-    if steps:
-        raise ValueError(f"transforms: {steps[0]!r} is not known here")
-    return recipe
+Geometry = Union[RandomResizedCrop, Resize, CenterCrop, RandomCrop, RandomHorizontalFlip]
+Transform = Union[Geometry, PerBatch, Callable[[Any], Any]]
+
+
+@dataclass
+class _Recipe:
+    """What is done natively, and what is left for Python."""
+
+    picture: dict[str, Any] | None
+    functions: list[Callable[..., Any]]
+    bfloat16: frozenset[str]  # columns
+
+
+def _recipe(transforms: Sequence[Transform]) -> _Recipe:
+    picture: dict[str, Any] = {"geometry": []}
+    functions: list[Callable[..., Any]] = []
+    for transform in transforms:
+        native = hasattr(transform, "_geometry")
+        if not native and not isinstance(transform, PerBatch) and not callable(transform):
+            raise ValueError(f"transforms: {transform!r} is neither of stoker.transforms nor a function")
+        if native and functions:
+            raise ValueError(f"transforms: {transform!r} behind a Python function: put it before, or into the function")
+        if native:
+            picture["geometry"].append(transform._geometry())  # type: ignore[union-attr]
+        else:
+            functions.append(transform)  # type: ignore[arg-type]
+    return _Recipe(picture if transforms else None, functions, frozenset())

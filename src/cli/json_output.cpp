@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/parallel.h"
+
 namespace stoker {
 namespace {
 
@@ -110,7 +112,7 @@ Json index_document(const IndexResult& result, double seconds) {
   return json;
 }
 
-Json load_document(const LoadResult& result, const std::string& verdict) {
+Json load_document(const LoadResult& result) {
   Json json = header("load");
   json["epochs"] = Json::array();
   for (const EpochRate& epoch : result.epochs) {
@@ -120,17 +122,19 @@ Json load_document(const LoadResult& result, const std::string& verdict) {
                               {"bytes_per_s", static_cast<double>(epoch.bytes) / epoch.seconds}});
   }
   json["stages"] = Json::array();
-  const auto add = [&](std::string_view name, const StageTime& time, unsigned threads) {
+  const auto add = [&](std::string_view name, const StageTime& time) {
+    if (time.threads == 0) return;
     json["stages"].push_back({{"name", name},
-                              {"threads", threads},
+                              {"threads", time.threads},
                               {"busy_s", time.busy},
+                              {"computing_s", time.computing},
                               {"waiting_for_input_s", time.waiting_for_input},
                               {"waiting_for_room_s", time.waiting_for_room}});
   };
-  add("fetch", result.last.fetch, result.last.fetch_threads);
-  add("decode", result.last.decode, result.last.decode_threads);
-  json["limit"] = result.limit();
-  json["verdict"] = verdict;
+  add("fetch", result.last.fetch);
+  add("decode", result.last.decode);
+  json["limit"] = limit_of(result.last);
+  json["verdict"] = verdict_of(result.last, usable_cores());
   json["bad"] = faults_list(result.bad);
   return json;
 }

@@ -20,7 +20,7 @@ inline constexpr int kJsonSchema = 1;
 Json pack_document(const PackResult& result);
 Json index_document(const IndexResult& result, double seconds);
 Json check_document(const CheckResult& result);
-Json load_document(const LoadResult& result, const std::string& verdict);
+Json load_document(const LoadResult& result);
 /// `command` is empty where the command line named none that exists.
 Json error_document(std::string_view command, ErrorKind kind, std::string_view message);
 

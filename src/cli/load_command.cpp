@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/parallel.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
@@ -42,23 +43,12 @@ LoadOptions options_of(const Arguments& arguments) {
   return options;
 }
 
-std::string stage_line(std::string_view name, const StageTime& time, unsigned threads,
-                       double seconds) {
-  const double all = seconds * threads;
+std::string stage_line(std::string_view name, const StageTime& time) {
+  if (time.threads == 0) return "";
+  const double all = time.busy + time.waiting_for_input + time.waiting_for_room;
   const auto share = [&](double part) { return fmt::format("{:.0f} %", 100 * part / all); };
-  return fmt::format("{:<7} {:>7} {:>6} {:>18} {:>17}\n", name, threads, share(time.busy),
+  return fmt::format("{:<7} {:>7} {:>6} {:>18} {:>17}\n", name, time.threads, share(time.busy),
                      share(time.waiting_for_input), share(time.waiting_for_room));
-}
-
-std::string verdict(const LoadResult& result) {
-  const LoaderStats& last = result.last;
-  if (result.limit() == "fetch") {
-    return "fetch limits: decoding waits for bytes. A local disk, or RAM, would be faster";
-  }
-  const double busy = last.decode.busy / last.seconds;
-  return fmt::format("decode limits: {:.1f} cores busy, {} samples/s each. More cores help", busy,
-                     format_count(static_cast<uint64_t>(result.epochs.back().samples_per_s() /
-                                                        std::max(busy, 0.01))));
 }
 
 std::string summary(const LoadResult& result, const Style& style) {
@@ -72,9 +62,9 @@ std::string summary(const LoadResult& result, const Style& style) {
   }
   const LoaderStats& last = result.last;
   text += "\nstage   threads   busy  waiting for input  waiting for room\n";
-  text += stage_line("fetch", last.fetch, last.fetch_threads, last.seconds);
-  text += stage_line("decode", last.decode, last.decode_threads, last.seconds);
-  text += "\n" + verdict(result) + "\n";
+  text += stage_line("fetch", last.fetch);
+  text += stage_line("decode", last.decode);
+  text += "\n" + verdict_of(last, usable_cores()) + "\n";
   if (!result.bad.empty()) {
     text += "left out: " + style.bad(counted(result.bad.size(), "sample")) + ":\n" +
             list_faults(result.bad, result.bad.size(), style);
@@ -89,7 +79,7 @@ int run_load(const Arguments& arguments, Progress& progress) {
     const ProgressBar bar(progress);
     return load(arguments.positional(0), options);
   }();
-  print(arguments.flag(kJsonOption.name) ? to_text(load_document(result, verdict(result)))
+  print(arguments.flag(kJsonOption.name) ? to_text(load_document(result))
                                          : summary(result, Style::of_stdout()));
   return result.bad.empty() || options.skip_bad ? kExitDone : kExitFailed;
 }

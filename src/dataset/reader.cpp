@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 
 #include "base/crc32c.h"
@@ -21,7 +22,7 @@ namespace {
 constexpr uint64_t kMaxGap = 16384;
 // Larger reads gain nothing more, and smaller ones spread better over threads.
 constexpr uint64_t kMaxMerged = 4 << 20;
-constexpr size_t kMaxPieces = 32;
+constexpr size_t kMaxPieces = 256;
 // Below this, waking other threads costs more than it saves.
 constexpr uint64_t kMinThreaded = 512 << 10;
 
@@ -184,6 +185,11 @@ std::vector<Run> merge(const std::vector<Item>& items, const std::vector<uint32_
   return runs;
 }
 
+/// Where the bytes of an item go, in their order.
+std::array<MutableBytes, 2> pieces_of(const Item& item) {
+  return {MutableBytes(item.head_data, item.head), {item.data, item.length - item.head}};
+}
+
 std::string shorter(uint64_t offset, uint64_t missing) {
   return fmt::format("the shard ends at offset {}, {} bytes short", offset, missing);
 }
@@ -197,7 +203,7 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
     // Of a file the reading also sees that it is still the one that was indexed, empty or not.
     const Extent& extent = batch.items[i].located.extent;
     const bool empty_file = extent.container == Container::file && extent.length == 0;
-    if (batch.items[i].length == 0 && !empty_file) continue;
+    if ((batch.items[i].length == 0 && !empty_file) || batch.items[i].fetched) continue;
     order.push_back(i);
     bytes += batch.items[i].length;
   }
@@ -260,7 +266,7 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
 void Reader::verify(Item& item) const {
   const bool known = index_->segment(item.segment).depth() == Depth::full && options_.verify;
   if (!known && !options_.checksum) return;
-  item.crc = crc32c({item.data, item.length});
+  item.crc = crc32c({item.data, item.length - item.head}, crc32c({item.head_data, item.head}));
   if (known && item.crc != item.located.extent.crc) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("checksum is {:08x}, should be {:08x}: the data has changed or is "
@@ -283,13 +289,24 @@ void Reader::fetch_run(Fetcher& fetcher, const Batch& batch,
                                    ? static_cast<int64_t>(first.located.extent.offset)
                                    : 0;
       const auto file = fetcher.files.open_once(path, {first.length, modified});
-      if (file->read_at(0, {first.data, first.length}) != first.length) {
+      const auto pieces = pieces_of(first);
+      if (file->read_at(0, std::span<const MutableBytes>(pieces)) != first.length) {
         throw Error(ErrorKind::corrupt, "the file became shorter while it was read");
       }
       return;
     }
     default:
-      return fetch_extent(fetcher, segment, first.located.extent, {first.data, first.length});
+      break;
+  }
+  if (first.head == 0) {
+    return fetch_extent(fetcher, segment, first.located.extent, {first.data, first.length});
+  }
+  std::vector<std::byte> whole(first.length);
+  fetch_extent(fetcher, segment, first.located.extent, whole);
+  const std::byte* from = whole.data();
+  for (const MutableBytes piece : pieces_of(first)) {
+    std::memcpy(piece.data(), from, piece.size());
+    from += piece.size();
   }
 }
 
@@ -298,14 +315,16 @@ void Reader::fetch_shard(Fetcher& fetcher, const Segment& segment, const Batch& 
   const Extent& begin = batch.items[items.front()].located.extent;
   const auto file = open_shard(fetcher, segment, begin.number);
   thread_local std::byte gap[kMaxGap];
-  MutableBytes pieces[2 * kMaxPieces];
+  MutableBytes pieces[3 * kMaxPieces];
   size_t count = 0;
   uint64_t end = begin.offset;
   for (const uint32_t i : items) {
     const Item& item = batch.items[i];
     const uint64_t offset = item.located.extent.offset;
     if (offset > end) pieces[count++] = {gap, offset - end};
-    pieces[count++] = {item.data, item.length};
+    const auto [head, rest] = pieces_of(item);
+    if (!head.empty()) pieces[count++] = head;
+    pieces[count++] = rest;
     end = offset + item.length;
   }
   const size_t got = count == 1 ? file->read_at(begin.offset, pieces[0])

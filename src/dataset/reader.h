@@ -38,6 +38,10 @@ struct Item {
   uint64_t length = 0;
   /// Where fetch() puts them; the caller sets it.
   std::byte* data = nullptr;
+  /// The first `head` of them go there instead: a header that is not wanted before the rest.
+  std::byte* head_data = nullptr;
+  uint32_t head = 0;
+  bool fetched = false;  // the caller has them already
   /// CRC-32C of what was fetched.
   uint32_t crc = 0;
   bool failed = false;

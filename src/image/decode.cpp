@@ -82,9 +82,19 @@ Size ImageDecoder::output_size(const DecodeOptions& options) const {
       throw Error(ErrorKind::usage, fmt::format("size ({}, {}) makes no sense",
                                                 options.size->height, options.size->width));
     }
-    return *options.size;
   }
-  return options.crop ? options.crop->size() : image;
+  const Size size = resized(options);
+  if (!options.window) return size;
+  const Region& window = *options.window;
+  if (!window.fits(size) || window.size().pixels() == 0) {
+    throw Error(ErrorKind::usage, "the window is not in the resized image");
+  }
+  return window.size();
+}
+
+Size ImageDecoder::resized(const DecodeOptions& options) const {
+  if (options.size) return *options.size;
+  return options.crop ? options.crop->size() : state_->info.size;
 }
 
 PixelView ImageDecoder::pixels_of(const Region& region, const DecodeOptions& options) {
@@ -98,16 +108,20 @@ PixelView ImageDecoder::pixels_of(const Region& region, const DecodeOptions& opt
 }
 
 void ImageDecoder::decode(const DecodeOptions& options, uint8_t* out, size_t stride) {
+  output_size(options);
   const Size image = state_->info.size;
-  const Size size = output_size(options);
-  const Region region = options.crop.value_or(Region{0, 0, image.height, image.width});
-  const PixelView pixels = pixels_of(region, options);
-  if (pixels.size != size) {
-    state_->resampler.run(pixels, size, options.resample, options.flip, out, stride);
-    return;
-  }
-  for (uint32_t y = 0; y < size.height; ++y) {
-    pack_row(pixels.row(y), size.width, options.flip, out + y * stride);
+  const Region crop = options.crop.value_or(Region{0, 0, image.height, image.width});
+  const Size size = resized(options);
+  const Region window = options.window.value_or(Region{0, 0, size.height, size.width});
+  const bool resizes = crop.size() != size;
+  Resampler& resampler = state_->resampler;
+  Region part = resizes ? resampler.plan({crop.size(), size, window, options.resample}) : window;
+  part.top += crop.top;
+  part.left += crop.left;
+  const PixelView pixels = pixels_of(part, options);
+  if (resizes) return resampler.run(pixels, options.flip, out, stride);
+  for (uint32_t y = 0; y < window.height; ++y) {
+    pack_row(pixels.row(y), window.width, options.flip, out + y * stride);
   }
 }
 

@@ -18,10 +18,12 @@ struct ImageInfo {
 };
 
 /// What is wanted of an image. Pixels are those of Pillow's
-/// open(…).convert("RGB").crop(…).resize(…), bit for bit.
+/// open(…).convert("RGB").crop(…).resize(…).crop(window), bit for bit; only what the window needs is
+/// decoded.
 struct DecodeOptions {
   std::optional<Region> crop;  // of the image; all of it where none is given
   std::optional<Size> size;    // to which the crop is resized; its own where none is given
+  std::optional<Region> window;  // of the resized crop, that is written; all of it where none is
   Resample resample = Resample::bilinear;
   bool flip = false;  // mirrored left to right, after the resize
   /// A damaged photo gives the pixels that Pillow gives for it, instead of an error.
@@ -50,6 +52,7 @@ class ImageDecoder {
   void decode(const DecodeOptions& options, uint8_t* out, size_t stride);
 
  private:
+  Size resized(const DecodeOptions& options) const;
   PixelView pixels_of(const Region& region, const DecodeOptions& options);
 
   struct State;

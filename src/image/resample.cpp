@@ -50,16 +50,20 @@ constexpr std::array<Filter, 5> kFilters = {{
     {"lanczos", Resample::lanczos, lanczos, 3.0},
 }};
 
-/// Input pixel of each output pixel, or none where rounding leads outside.
-std::vector<uint32_t> nearest_table(uint32_t in, uint32_t out) {
-  std::vector<uint32_t> table(out);
+/// Input pixel of each output pixel that is wanted, counted from the first one used; returns which
+/// that is, and how many are used.
+ResampleWeights::Window nearest_table(uint32_t in, uint32_t out, uint32_t begin, uint32_t count,
+                                      std::vector<uint32_t>& table) {
+  table.clear();
   // Added up like this in Pillow: multiplying would round otherwise.
   const double step = static_cast<double>(in) / out;
   double at = step * 0.5;
-  for (uint32_t i = 0; i < out; ++i, at += step) {
-    table[i] = std::min(static_cast<uint32_t>(at), in - 1);
+  for (uint32_t i = 0; i < begin + count; ++i, at += step) {
+    if (i >= begin) table.push_back(std::min(static_cast<uint32_t>(at), in - 1));
   }
-  return table;
+  const uint32_t first = table.front();
+  for (uint32_t& pixel : table) pixel -= first;
+  return {first, table.back() + 1};
 }
 
 }  // namespace
@@ -71,18 +75,19 @@ std::optional<Resample> find_resample(std::string_view name) {
   return std::nullopt;
 }
 
-void ResampleWeights::set(uint32_t in, uint32_t out, Resample filter) {
+void ResampleWeights::set(uint32_t in, uint32_t out, uint32_t begin, uint32_t wanted,
+                          Resample filter) {
   const Filter& kind = kFilters[static_cast<size_t>(filter)];
   const double scale = static_cast<double>(in) / out;
   const double filter_scale = std::max(scale, 1.0);
   const double support = kind.support * filter_scale;
   const double inverse = 1.0 / filter_scale;
   stride = (static_cast<uint32_t>(std::ceil(support)) * 2 + 1 + 3) / 4 * 4;
-  windows.resize(out);
-  values.assign(size_t{out} * stride, 0);
+  windows.resize(wanted);
+  values.assign(size_t{wanted} * stride, 0);
   std::vector<double> weights(stride);
-  for (uint32_t i = 0; i < out; ++i) {
-    const double center = (i + 0.5) * scale;
+  for (uint32_t i = 0; i < wanted; ++i) {
+    const double center = (begin + i + 0.5) * scale;
     const int first = std::max(static_cast<int>(center - support + 0.5), 0);
     const int last = std::min(static_cast<int>(center + support + 0.5), static_cast<int>(in));
     const int count = last - first;
@@ -100,49 +105,81 @@ void ResampleWeights::set(uint32_t in, uint32_t out, Resample filter) {
   }
 }
 
-void Resampler::run_nearest(const PixelView& from, Size size, bool flip, uint8_t* out,
-                            size_t out_stride) {
-  std::vector<uint32_t> columns = nearest_table(from.size.width, size.width);
-  if (flip) std::reverse(columns.begin(), columns.end());
-  const std::vector<uint32_t> rows = nearest_table(from.size.height, size.height);
-  for (uint32_t y = 0; y < size.height; ++y) {
-    const uint8_t* row = from.row(rows[y]);
+ResampleWeights::Window ResampleWeights::make_relative() {
+  const uint32_t first = windows.front().first;
+  uint32_t end = 0;
+  for (Window& window : windows) {
+    end = std::max(end, window.first + window.count);
+    window.first -= first;
+  }
+  return {first, end - first};
+}
+
+Region Resampler::plan(const Resizing& resizing) {
+  resizing_ = resizing;
+  const auto& [from, to, window, filter] = resizing;
+  ResampleWeights::Window across{window.left, window.width};
+  ResampleWeights::Window down{window.top, window.height};
+  if (filter == Resample::nearest) {
+    across = nearest_table(from.width, to.width, window.left, window.width, nearest_columns_);
+    down = nearest_table(from.height, to.height, window.top, window.height, nearest_rows_);
+    return {down.first, across.first, down.count, across.count};
+  }
+  // What keeps its length is left alone, not filtered.
+  if (from.width != to.width) {
+    columns_.set(from.width, to.width, window.left, window.width, filter);
+    across = columns_.make_relative();
+  }
+  if (from.height != to.height) {
+    rows_.set(from.height, to.height, window.top, window.height, filter);
+    down = rows_.make_relative();
+  }
+  return {down.first, across.first, down.count, across.count};
+}
+
+void Resampler::run_nearest(const PixelView& part, bool flip, uint8_t* out,
+                            size_t out_stride) const {
+  const size_t width = nearest_columns_.size();
+  for (size_t y = 0; y < nearest_rows_.size(); ++y) {
+    const uint8_t* row = part.row(nearest_rows_[y]);
     uint8_t* to = out + y * out_stride;
-    for (uint32_t x = 0; x < size.width; ++x) std::memcpy(to + 3 * x, row + 4 * columns[x], 3);
+    for (size_t x = 0; x < width; ++x) {
+      const uint32_t column = nearest_columns_[flip ? width - 1 - x : x];
+      std::memcpy(to + 3 * x, row + 4 * size_t{column}, 3);
+    }
   }
 }
 
-PixelView Resampler::change_width(const PixelView& image, uint32_t width, Resample filter,
-                                  bool flip) {
-  weights_.set(image.size.width, width, filter);
-  pack_horizontal(weights_, packed_);
-  wider_.resize({image.size.height, width});
-  resample_rows(image, weights_, packed_, flip, wider_);
+PixelView Resampler::change_width(const PixelView& image, bool flip) {
+  pack_horizontal(columns_, packed_);
+  wider_.resize({image.size.height, resizing_.window.width});
+  resample_rows(image, columns_, packed_, flip, wider_);
   return wider_.view();
 }
 
-PixelView Resampler::change_height(const PixelView& image, uint32_t height, Resample filter) {
-  weights_.set(image.size.height, height, filter);
+PixelView Resampler::change_height(const PixelView& image) {
+  const uint32_t height = resizing_.window.height;
   higher_.resize({height, image.size.width});
-  for (uint32_t y = 0; y < height; ++y) resample_column(image, weights_, y, higher_.row(y));
+  for (uint32_t y = 0; y < height; ++y) resample_column(image, rows_, y, higher_.row(y));
   return higher_.view();
 }
 
-void Resampler::run(const PixelView& from, Size size, Resample filter, bool flip, uint8_t* out,
-                    size_t out_stride) {
-  if (filter == Resample::nearest) return run_nearest(from, size, flip, out, out_stride);
-  PixelView image = from;
+void Resampler::run(const PixelView& part, bool flip, uint8_t* out, size_t out_stride) {
+  const auto& [from, to, window, filter] = resizing_;
+  if (filter == Resample::nearest) return run_nearest(part, flip, out, out_stride);
+  PixelView image = part;
   // Each pass rounds to eight bits, so the order shows. This is how Pillow 13 decides.
-  const int64_t narrower = int64_t{from.size.width} - size.width;
-  const int64_t lower = int64_t{from.size.height} - size.height;
-  if (lower > 0 && 2 * narrower < lower) image = change_height(image, size.height, filter);
-  if (image.size.width != size.width) {
-    image = change_width(image, size.width, filter, flip);
+  const int64_t narrower = int64_t{from.width} - to.width;
+  const int64_t lower = int64_t{from.height} - to.height;
+  const bool height_first = lower > 0 && 2 * narrower < lower;
+  if (height_first) image = change_height(image);
+  if (from.width != to.width) {
+    image = change_width(image, flip);
     flip = false;
   }
-  if (image.size.height != size.height) image = change_height(image, size.height, filter);
-  for (uint32_t y = 0; y < size.height; ++y) {
-    pack_row(image.row(y), size.width, flip, out + y * out_stride);
+  if (from.height != to.height && !height_first) image = change_height(image);
+  for (uint32_t y = 0; y < window.height; ++y) {
+    pack_row(image.row(y), window.width, flip, out + y * out_stride);
   }
 }
 

@@ -28,25 +28,38 @@ struct ResampleWeights {
   uint32_t stride = 0;          // weights per output pixel; those behind `count` are 0
   std::vector<int32_t> values;  // stride for each output pixel
 
-  /// Fills it for `in` pixels that become `out`. `filter` is not nearest.
-  void set(uint32_t in, uint32_t out, Resample filter);
+  /// Fills it for `in` pixels that become `out`, of which only `count` from `begin` on are wanted.
+  /// `filter` is not nearest.
+  void set(uint32_t in, uint32_t out, uint32_t begin, uint32_t count, Resample filter);
+  /// Counts input pixels from the first that is used; returns which one that was, and how many
+  /// are used.
+  Window make_relative();
+};
+
+/// A resize of which perhaps only a part is wanted.
+struct Resizing {
+  Size from, to;
+  Region window;  // of `to`
+  Resample filter = Resample::bilinear;
 };
 
 /// Resizes images exactly as Pillow's Image.resize does. Keeps its memory from image to image; one
 /// per thread.
 class Resampler {
  public:
-  /// Writes `size` pixels of three bytes to `out`, mirrored where `flip` says so.
-  void run(const PixelView& from, Size size, Resample filter, bool flip, uint8_t* out,
-           size_t out_stride);
+  /// The part of the image that run() needs for this.
+  Region plan(const Resizing& resizing);
+  /// Takes that part, and writes pixels of three bytes to `out`, mirrored where `flip` says so.
+  void run(const PixelView& part, bool flip, uint8_t* out, size_t out_stride);
 
  private:
-  void run_nearest(const PixelView& from, Size size, bool flip, uint8_t* out, size_t out_stride);
+  void run_nearest(const PixelView& part, bool flip, uint8_t* out, size_t out_stride) const;
+  PixelView change_width(const PixelView& image, bool flip);
+  PixelView change_height(const PixelView& image);
 
-  PixelView change_width(const PixelView& image, uint32_t width, Resample filter, bool flip);
-  PixelView change_height(const PixelView& image, uint32_t height, Resample filter);
-
-  ResampleWeights weights_;
+  Resizing resizing_;
+  ResampleWeights columns_, rows_;
+  std::vector<uint32_t> nearest_columns_, nearest_rows_;
   std::vector<int32_t> packed_;
   PixelBuffer wider_, higher_;
 };

@@ -55,7 +55,7 @@ TEST(Resample, EveryKernelGivesTheBitsOfPlainCode) {
       for (const Resample filter : kSumming) {
         for (const bool flip : {false, true}) {
           ResampleWeights weights;
-          weights.set(from.width, to.width, filter);
+          weights.set(from.width, to.width, 0, to.width, filter);
           std::vector<int32_t> packed;
           pack_horizontal(weights, packed);
           PixelBuffer rows, expected;
@@ -65,7 +65,7 @@ TEST(Resample, EveryKernelGivesTheBitsOfPlainCode) {
           resample_rows_plainly(image.view(), weights, flip, expected);
           const size_t bytes = size_t{from.height} * to.width * 4;
           ASSERT_EQ(std::memcmp(rows.row(0), expected.row(0), bytes), 0) << from.width;
-          weights.set(from.height, to.height, filter);
+          weights.set(from.height, to.height, 0, to.height, filter);
           std::vector<uint8_t> row(to.width * 4 + PixelView::kSlack), wanted(row.size());
           for (uint32_t y = 0; y < to.height; ++y) {
             resample_column(rows.view(), weights, y, row.data());
@@ -83,7 +83,7 @@ TEST(Resample, EveryKernelGivesTheBitsOfPlainCode) {
 TEST(Resample, WeightsOfAPixelSumToOne) {
   for (const Resample filter : kSumming) {
     ResampleWeights weights;
-    weights.set(500, 224, filter);
+    weights.set(500, 224, 0, 224, filter);
     for (uint32_t i = 0; i < 224; ++i) {
       int64_t sum = 0;
       for (uint32_t k = 0; k < weights.stride; ++k) sum += weights.values[i * weights.stride + k];

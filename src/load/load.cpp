@@ -32,11 +32,6 @@ EpochRate take_epoch(Loader& loader, uint64_t epoch, Progress* progress) {
 
 }  // namespace
 
-std::string_view LoadResult::limit() const {
-  const StageTime& decode = last.decode;
-  return decode.waiting_for_input > decode.busy ? "fetch" : "decode";
-}
-
 LoadResult load(const std::string& path, const LoadOptions& options) {
   IndexOptions indexing;
   indexing.progress = options.progress;
@@ -45,12 +40,16 @@ LoadResult load(const std::string& path, const LoadOptions& options) {
   loading.batch_size = options.batch_size;
   loading.threads = options.threads;
   loading.seed = options.seed;
-  if (options.shuffle) loading.shuffle = options.seed;
+  loading.order.seed = options.seed;
+  if (!options.shuffle) loading.order.kind = OrderOptions::Kind::sequential;
   if (options.skip_bad) loading.on_error = OnError::skip;
-  loading.recipe.kind = CropRecipe::Kind::random;
-  loading.recipe.size = {options.crop, options.crop};
-  loading.recipe.flip = 0.5;
-  Loader loader(opened.index, {opened.paths.root}, loading);
+  GeometryStep crop;
+  crop.kind = GeometryStep::Kind::random_resized_crop;
+  crop.size = {options.crop, options.crop};
+  GeometryStep flip;
+  flip.kind = GeometryStep::Kind::horizontal_flip;
+  loading.picture.emplace().geometry = Geometry({crop, flip});
+  Loader loader({{opened.index, {opened.paths.root}}}, loading);
   LoadResult result;
   if (options.progress != nullptr) {
     options.progress->begin("loading", opened.index->size() * options.epochs, 0);

@@ -33,9 +33,6 @@ struct LoadResult {
   std::vector<EpochRate> epochs;
   LoaderStats last;  // of the last epoch
   std::vector<Fault> bad;
-
-  /// The stage that holds up the others: "fetch" or "decode".
-  std::string_view limit() const;
 };
 
 /// Runs the Loader without a model: RandomResizedCrop and flip, as training would.

@@ -8,9 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "dataset/reader.h"
-#include "load/crop.h"
+#include "load/batch.h"
+#include "load/columns.h"
+#include "load/loader_stats.h"
 #include "load/order.h"
+#include "load/picture.h"
+#include "load/sample_cache.h"
+#include "load/sources.h"
 
 namespace stoker {
 
@@ -21,76 +25,81 @@ enum class OnError : uint8_t {
   replace,  // the sample at the next position of the epoch takes its place
 };
 
+struct CacheOptions {
+  std::string directory;  // empty: in memory
+  uint64_t limit = 0;     // bytes
+};
+
+/// A field whose values become one array, filled up.
+struct PaddedField {
+  std::string name;
+  double value = 0;
+};
+
 struct LoaderOptions {
   uint64_t batch_size = 256;
-  std::optional<uint64_t> shuffle;  // seed of the order; none: as they lie
-  uint64_t seed = 0;                // of what is random about a sample
+  OrderOptions order;
+  uint64_t seed = 0;  // of what is random about a sample
   Ranks ranks;
   Remainder remainder = Remainder::pad;
   bool drop_last = false;  // a last batch that is not full
   OnError on_error = OnError::raise;
-  CropRecipe recipe;
-  unsigned threads = 0;  // that decode; 0: one per usable core
-  unsigned ahead = 3;    // batches that are made before they are asked for
+  std::vector<std::string> fields;       // empty: all
+  std::optional<PictureRecipe> picture;  // for the field `image`; none: encoded bytes
+  std::vector<PaddedField> padded;
+  std::optional<CacheOptions> cache;
+  unsigned threads = 0;  // that decode; 0: one per usable core, fewer where that is enough
+  unsigned ahead = 0;    // batches that are made before they are asked for; 0: as many as help
+  bool pinned = false;   // batches lie in memory that a GPU copies from by itself
+  /// Of a block shuffle: what is read at once, and what is mixed at a time.
+  uint64_t block_bytes = 4 << 20, window_bytes = 1 << 30;
 };
 
-/// One batch. Stays what it is as long as somebody holds it.
-struct LoadedBatch {
-  uint64_t rows = 0;
-  std::unique_ptr<uint8_t[]> images;  // rows x height x width x 3
-  std::vector<uint64_t> samples;      // by row
-  std::vector<int64_t> labels;        // by row; empty where the dataset has none
-  uint64_t position = 0;              // where the epoch stands behind it
-};
-
-/// Seconds that the threads of a stage were busy, or waited; over all of them.
-struct StageTime {
-  double busy = 0;
-  double waiting_for_input = 0;
-  double waiting_for_room = 0;
-};
-
-struct LoaderStats {
-  StageTime fetch, decode;
-  double consumer_waited = 0;  // for next()
-  double seconds = 0;          // since the epoch began
-  uint64_t samples = 0, bytes = 0;
-  unsigned fetch_threads = 0, decode_threads = 0;
-  std::vector<Fault> bad;  // samples that were skipped or replaced
-};
-
-/// Feeds training: photos of a dataset as batches of pixels, in an order and with crops that seed,
+/// Feeds training: samples of datasets as batches, in an order and with augmentation that seed,
 /// epoch and sample decide alone. Threads of its own read and decode ahead:
 ///
 ///   order -> fetch -> [queue] -> decode, crop, resize into the batch -> next()
 class Loader {
  public:
-  Loader(std::shared_ptr<const Index> index, std::vector<std::string> roots,
-         const LoaderOptions& options);
+  /// Throws Error(usage) where the options make no sense for these datasets.
+  Loader(const std::vector<LoadSource>& sources, LoaderOptions options);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  const LoaderOptions& options() const { return options_; }
+  const LoaderOptions& options() const { return parts_.options; }
+  const Order& order() const { return parts_.order; }
+  std::string key(uint64_t sample) const { return parts_.sources.key(sample); }
   /// Batches of this rank from `position` of an epoch to its end.
   uint64_t batches(uint64_t position) const;
 
   /// Begins an epoch anew, or somewhere in it; what was under way is dropped.
   void start(uint64_t epoch, uint64_t position);
   /// The next batch; nothing at the end of the epoch, or when start() was not called. Throws what
-  /// went wrong with a sample, naming its key; the epoch is over then.
+  /// went wrong with a sample, naming its key, in the place of its batch; the epoch is over then.
   /// Waits at most `patience`; then the batch comes with a later call.
   enum class Next : uint8_t { batch, not_yet, end };
   Next next(std::shared_ptr<LoadedBatch>& batch, std::chrono::milliseconds patience);
   /// Of the epoch that was started last.
   LoaderStats stats() const;
 
+  /// What the stages share.
+  struct Parts {
+    Parts(const std::vector<LoadSource>& given, LoaderOptions wanted);
+
+    LoaderOptions options;
+    Sources sources;
+    Order order;
+    std::vector<ColumnPlan> columns;
+    std::unique_ptr<SampleCache> cache;
+    std::shared_ptr<BatchMemory> memory;
+    uint64_t bytes_per_sample = 1;
+    bool has_pictures = false;
+  };
+
  private:
-  struct Run;
-  std::shared_ptr<const Index> index_;
-  LoaderOptions options_;
-  Reader reader_;
-  std::unique_ptr<Run> run_;
+  Parts parts_;
+  std::unique_ptr<class EpochRun> run_;
 };
 
 }  // namespace stoker

@@ -66,15 +66,25 @@ class LoaderThreaded : public testing::Test {
   static LoaderOptions options(unsigned threads) {
     LoaderOptions options;
     options.batch_size = 10;
-    options.shuffle = 3;
+    options.order.seed = 3;
     options.threads = threads;
-    options.recipe.kind = CropRecipe::Kind::random;
-    options.recipe.size = {4, 4};
+    GeometryStep crop;
+    crop.kind = GeometryStep::Kind::random_resized_crop;
+    crop.size = {4, 4};
+    options.picture.emplace().geometry = Geometry({crop});
     return options;
   }
 
   std::unique_ptr<Loader> loader(std::shared_ptr<const Index> index, const LoaderOptions& options) {
-    return std::make_unique<Loader>(std::move(index), std::vector{scratch_.path()}, options);
+    return std::make_unique<Loader>(std::vector<LoadSource>{{std::move(index), {scratch_.path()}}},
+                                    options);
+  }
+
+  static int64_t label(const LoadedBatch& batch, uint64_t row) {
+    return load<int64_t>(batch.find(kLabelField)->row(row));
+  }
+  static int64_t pixel(const LoadedBatch& batch, uint64_t row, size_t number) {
+    return std::to_integer<int64_t>(batch.find(kImageField)->row(row)[number]);
   }
 
   static std::shared_ptr<LoadedBatch> next(Loader& loader) {
@@ -96,9 +106,8 @@ TEST_F(LoaderThreaded, EveryPictureComesOnceWithItsLabel) {
     while (const auto batch = next(*loading)) {
       ++batches;
       for (uint64_t row = 0; row < batch->rows; ++row) {
-        const int64_t label = batch->labels[row];
-        ++seen[label];
-        for (int i = 0; i < 48; ++i) ASSERT_EQ(batch->images[row * 48 + i], label);
+        ++seen[label(*batch, row)];
+        for (int i = 0; i < 48; ++i) ASSERT_EQ(pixel(*batch, row, i), label(*batch, row));
       }
     }
     EXPECT_EQ(batches, 11U);
@@ -153,7 +162,7 @@ TEST_F(LoaderThreaded, BatchesOutliveTheLoader) {
   }
   for (const auto& batch : kept) {
     for (uint64_t row = 0; row < batch->rows; ++row) {
-      EXPECT_EQ(batch->images[row * 48], batch->labels[row]);
+      EXPECT_EQ(pixel(*batch, row, 0), label(*batch, row));
     }
   }
 }

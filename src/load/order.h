@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <vector>
 
 #include "base/permutation.h"
 
@@ -20,22 +20,92 @@ enum class Remainder : uint8_t {
   drop,  // they are left out
 };
 
-/// The order of the samples of one epoch: position -> sample, at no cost and in any order. Decided
-/// by seed and epoch alone; ranks and threads only share it out.
-class EpochOrder {
- public:
-  /// Without a seed: as they lie.
-  EpochOrder(uint64_t samples, std::optional<uint64_t> seed, uint64_t epoch);
+/// Samples that take part in an epoch together, in proportion to `share`: a class, or one of
+/// several datasets.
+struct SampleGroup {
+  double share = 1;
+  std::vector<uint64_t> members;
+};
 
+/// How samples are shuffled where reading far apart is slow: blocks of neighbours in random order,
+/// so many at a time, and the samples of those shuffled among each other.
+struct BlockShuffle {
+  uint64_t block = 0;   // samples
+  uint64_t window = 0;  // blocks that are mixed at a time
+};
+
+/// Which samples an epoch consists of, and in what order.
+struct OrderOptions {
+  enum class Kind : uint8_t { sequential, shuffled, blocks };
+  Kind kind = Kind::shuffled;
+  uint64_t seed = 0;
+  BlockShuffle blocks;
+  // Of the following at most one is given:
+  std::vector<uint64_t> subset;     // these samples alone
+  std::vector<double> weights;      // by sample: drawn with replacement, this probable
+  std::vector<SampleGroup> groups;  // in these shares, without replacement within each
+};
+
+/// One sample's turn in an epoch.
+struct Draw {
+  uint64_t sample = 0;
+  /// What its random numbers belong to: the sample, or its turn where it may come several times.
+  uint64_t identity = 0;
+};
+
+/// What the samples of every epoch are, and how their order comes about. Immutable.
+class Order {
+ public:
+  /// Throws Error(usage) where the options make no sense.
+  Order(uint64_t samples, OrderOptions options);
+
+  /// Turns in an epoch.
   uint64_t size() const { return size_; }
-  /// REQUIRES: position < size().
-  uint64_t operator()(uint64_t position) const {
-    return shuffled_ ? (*shuffled_)(position) : position;
-  }
+  const OrderOptions& options() const { return options_; }
+  /// The same for the same options: says what a saved position belongs to.
+  uint64_t fingerprint() const;
+
+  /// Positions that lie close together and should be read together: a window of a block shuffle.
+  uint64_t window() const;
+  /// How well batches are mixed, from 0 to 1: where neighbours are alike, a batch is at least as
+  /// varied as one of mixing * batch samples of a full shuffle. 1 for a full shuffle, 0 for none.
+  double mixing(uint64_t batch) const;
 
  private:
-  uint64_t size_;
-  std::optional<Permutation> shuffled_;
+  friend class EpochOrder;
+  /// Draws i with probability threshold(i), else alias(i): Vose's method.
+  struct Alias {
+    double threshold = 1;
+    uint64_t alias = 0;
+  };
+  void weigh();
+  void share_out();
+
+  OrderOptions options_;
+  uint64_t size_ = 0;
+  std::vector<Alias> aliases_;
+  std::vector<uint64_t> group_ends_;  // in an epoch, before it is shuffled
+  uint64_t lanes_ = 1;                // of a block shuffle
+};
+
+/// The order of one epoch: position -> sample, at no cost and in any order. Decided by seed and
+/// epoch alone; ranks and threads only share it out. Immutable; keeps pointing to its Order.
+class EpochOrder {
+ public:
+  EpochOrder(const Order& order, uint64_t epoch);
+
+  uint64_t size() const { return order_->size_; }
+  /// REQUIRES: position < size().
+  Draw operator()(uint64_t position) const;
+
+ private:
+  uint64_t in_blocks(uint64_t position) const;
+  Draw in_groups(uint64_t position) const;
+  Draw weighted(uint64_t position) const;
+
+  const Order* order_;
+  uint64_t epoch_, seed_;
+  Permutation shuffled_;
 };
 
 /// The positions of one rank in what is left of an epoch. As PyTorch's DistributedSampler deals

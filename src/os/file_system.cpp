@@ -92,7 +92,7 @@ class RealFile final : public ReadableFile {
   size_t read_at(uint64_t offset, std::span<const MutableBytes> into) override {
     size_t done = 0;
     while (!into.empty()) {
-      iovec pieces[64];
+      iovec pieces[256];
       const size_t count = std::min<size_t>(into.size(), std::size(pieces));
       size_t wanted = 0;
       for (size_t i = 0; i < count; ++i) {

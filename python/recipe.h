@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "load/picture.h"
+
+namespace stoker::python {
+
+/// What stoker.transforms makes of a list of transforms: {"geometry": [step, …]}, each step a dict
+/// of what it is and its numbers.
+PictureRecipe picture_recipe_of(const nanobind::dict& given);
+
+}  // namespace stoker::python

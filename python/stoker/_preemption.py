@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saving where training stands when the cluster wants its node back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+
+class Preempted(SystemExit):
+    """A signal said that this process will be ended: raised between two batches, once the state is saved.
+
+    Catch it to save the model. Nobody who does not catch it sees more than the process end with the status that the
+    signal would have given it.
+    """
+
+    __module__ = "stoker"
+
+    def __init__(self, number: int, path: str) -> None:
+        super().__init__(128 + number)
+        self.signal = number
+        self.path = path
+
+
+class _Watch:
+    """Notes the signals; a second one does what it did before."""
+
+    def __init__(self, path: str | os.PathLike[str], signals: Sequence[int]) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("save_on_signal: should be called in the main thread, which alone gets signals")
+        self.path = os.path.abspath(path)
+        self.received: int | None = None
+        self._before = {number: signal.signal(number, self._note) for number in signals}
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        before = self._before[number]
+        if self.received is not None:
+            signal.signal(number, before)
+            os.kill(os.getpid(), number)
+            return
+        self.received = number
+        if callable(before):
+            before(number, frame)
+
+
+def save(path: str, state: dict[str, Any]) -> None:
+    """Written whole or not at all."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(temporary, "w") as file:
+        json.dump(state, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)

@@ -1,0 +1,581 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "load/epoch_run.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/parallel.h"
+
+namespace stoker {
+namespace {
+
+/// Pictures that travel together: few enough to share a batch between threads.
+constexpr uint64_t kChunkOfPictures = 8;
+/// Bytes of other samples that travel together: enough to be worth a system call and a lock.
+constexpr uint64_t kChunkBytes = 1 << 20;
+constexpr uint64_t kChunkOfOthers = 256;
+/// Bytes of a block shuffle that are read at once.
+constexpr uint64_t kPieceBytes = 4 << 20;
+/// Reading mostly waits; where it does not, decoding needs the cores.
+constexpr unsigned kFetchThreads = 4;
+constexpr unsigned kMostFetchThreads = 64;
+constexpr unsigned kAhead = 3;
+constexpr unsigned kMostAhead = 8;
+/// Samples that are tried in the place of a bad one.
+constexpr uint64_t kReplacements = 100;
+constexpr double kTuningSeconds = 0.25;
+
+double seconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+int64_t thread_time() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+uint64_t rows_per_chunk(const Loader::Parts& parts) {
+  if (parts.has_pictures) return kChunkOfPictures;
+  return std::clamp<uint64_t>(kChunkBytes / parts.bytes_per_sample, 1, kChunkOfOthers);
+}
+
+}  // namespace
+
+/// Adds the time from one call to the next to one of the sums of its stage.
+class EpochRun::StageClock {
+ public:
+  explicit StageClock(StageSums& sums) : sums_(sums) {}
+
+  void busy() {
+    const int64_t computed = thread_time();
+    sums_.computing += computed - computed_;
+    computed_ = computed;
+    add(sums_.busy);
+  }
+  void waited_for_input() { add(sums_.waiting_for_input); }
+  void waited_for_room() { add(sums_.waiting_for_room); }
+  /// Time that belongs to nobody: the thread was not wanted.
+  void skip() { last_ = Clock::now(); }
+
+ private:
+  void add(std::atomic<int64_t>& sum) {
+    const Clock::time_point now = Clock::now();
+    sum += std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_).count();
+    last_ = now;
+  }
+
+  StageSums& sums_;
+  Clock::time_point last_ = Clock::now();
+  int64_t computed_ = thread_time();
+};
+
+EpochRun::EpochRun(const Loader::Parts& parts, uint64_t epoch, uint64_t position, uint64_t batches)
+    : parts_(parts),
+      options_(parts.options),
+      epoch_(epoch),
+      order_(parts.order, epoch),
+      share_(parts.order.size(), position, options_.ranks, options_.remainder),
+      batch_count_(batches),
+      fetcher_(parts.sources, parts.columns, parts.cache.get()),
+      gathers_rows_(options_.order.kind == OrderOptions::Kind::blocks),
+      decodes_(parts.has_pictures || gathers_rows_),
+      chunk_rows_(rows_per_chunk(parts)),
+      failed_batch_(batches),
+      fetched_(2 * size_t{std::max(options_.threads, usable_cores())}) {
+  const unsigned cores = usable_cores();
+  const unsigned threads = options_.threads != 0 ? options_.threads : cores;
+  limits_.cores = cores;
+  limits_.most_decode = decodes_ ? threads : 0;
+  limits_.most_fetch = decodes_ || options_.threads == 0 ? kMostFetchThreads : threads;
+  limits_.least_ahead = options_.ahead != 0 ? options_.ahead : kAhead;
+  limits_.most_ahead = options_.ahead != 0 ? options_.ahead : kMostAhead;
+  tuning_ = {decodes_ ? std::min(kFetchThreads, threads) : threads, limits_.most_decode,
+             limits_.least_ahead};
+  stats_.pictures = parts.has_pictures;
+  try {
+    const std::lock_guard lock(mutex_);
+    start_threads();
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+EpochRun::~EpochRun() { stop(); }
+
+/// As many as are wanted now. REQUIRES: mutex_ is held.
+void EpochRun::start_threads() {
+  try {
+    while (fetchers_.size() < tuning_.fetch) {
+      const auto number = static_cast<unsigned>(fetchers_.size());
+      fetchers_.emplace_back([this, number] { guard([&] { fetch(number); }); });
+    }
+    while (decoders_.size() < tuning_.decode) {
+      const auto number = static_cast<unsigned>(decoders_.size());
+      decoders_.emplace_back([this, number] { guard([&] { decode(number); }); });
+    }
+  } catch (const std::system_error&) {  // no more to be had: fewer do the work
+    if (fetchers_.empty() || (decodes_ && decoders_.empty())) {
+      throw Error(ErrorKind::io, "cannot start a thread: this process may not have more");
+    }
+    tuning_.fetch = limits_.most_fetch = static_cast<unsigned>(fetchers_.size());
+    tuning_.decode = limits_.most_decode = static_cast<unsigned>(decoders_.size());
+  }
+}
+
+void EpochRun::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  room_.notify_all();
+  ready_.notify_all();
+  allowed_.notify_all();
+  fetched_.close();
+  for (std::thread& thread : fetchers_) thread.join();
+  for (std::thread& thread : decoders_) thread.join();
+}
+
+template <typename Work>
+void EpochRun::guard(Work work) {
+  try {
+    work();
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+/// Something that belongs to no batch.
+void EpochRun::fail(std::exception_ptr why) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = std::move(why);
+  stopping_ = true;
+  room_.notify_all();
+  ready_.notify_all();
+  allowed_.notify_all();
+  fetched_.close();
+}
+
+/// Batches before it are still handed out; it throws in its turn.
+void EpochRun::fail_batch(uint64_t batch, std::exception_ptr why) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  Slot& slot = slots_[batch - next_batch_];
+  if (!slot.failure) slot.failure = std::move(why);
+  slot.ready = true;
+  failed_batch_ = std::min(failed_batch_, batch);
+  room_.notify_all();
+  ready_.notify_all();
+}
+
+/// Waits while fewer threads than this one's number should work; false: the run is over.
+bool EpochRun::may_work(const unsigned& allowed, unsigned number) {
+  std::unique_lock lock(mutex_);
+  allowed_.wait(lock, [&] { return stopping_ || number < allowed; });
+  return !stopping_;
+}
+
+uint64_t EpochRun::rows_of(uint64_t batch) const {
+  return std::min(options_.batch_size, share_.size() - batch * options_.batch_size);
+}
+
+uint64_t EpochRun::end_row() const {
+  return std::min(batch_count_ * options_.batch_size, share_.size());
+}
+
+/// Waits until this batch may be begun; false: it need not be any more.
+bool EpochRun::wait_for_room(std::unique_lock<std::mutex>& lock, uint64_t batch,
+                             StageClock& clock) {
+  const auto over = [&] { return stopping_ || batch > failed_batch_; };
+  const auto has_room = [&] { return batch < next_batch_ + tuning_.ahead; };
+  if (!over() && !has_room()) {
+    clock.busy();
+    room_.wait(lock, [&] { return over() || has_room(); });
+    clock.waited_for_room();
+  }
+  return !over();
+}
+
+EpochRun::Slot& EpochRun::open_slot(uint64_t batch) {
+  while (batch - next_batch_ >= slots_.size()) {
+    const uint64_t rows = rows_of(next_batch_ + slots_.size());
+    Slot slot;
+    slot.batch = std::make_shared<LoadedBatch>();
+    slot.batch->rows = slot.missing = rows;
+    slot.good.resize(rows, 1);
+    slot.batch->samples.resize(rows);
+    slot.batch->position = share_.after((next_batch_ + slots_.size() + 1) * options_.batch_size);
+    for (const ColumnPlan& column : parts_.columns) {
+      slot.batch->columns.push_back(column.make(rows, *parts_.memory));
+    }
+    slots_.push_back(std::move(slot));
+  }
+  return slots_[batch - next_batch_];
+}
+
+/// The next rows, once there is room for them; false where there are none.
+bool EpochRun::begin_chunk(Chunk& chunk, std::shared_ptr<LoadedBatch>& batch, StageClock& clock) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (stopping_ || next_row_ >= end_row()) return false;
+    const uint64_t wanted = next_row_ / options_.batch_size;
+    if (!wait_for_room(lock, wanted, clock)) return false;
+    if (next_row_ < end_row() && next_row_ / options_.batch_size == wanted) break;
+  }
+  chunk.batch = next_row_ / options_.batch_size;
+  chunk.first_row = next_row_ % options_.batch_size;
+  const uint64_t rows = std::min(chunk_rows_, rows_of(chunk.batch) - chunk.first_row);
+  batch = open_slot(chunk.batch).batch;
+  const uint64_t first = next_row_;
+  next_row_ += rows;
+  lock.unlock();
+  chunk.draws.resize(rows);
+  for (uint64_t i = 0; i < rows; ++i) chunk.draws[i] = draw(first + i);
+  return true;
+}
+
+void EpochRun::fetch(unsigned number) {
+  StageClock clock(fetch_sums_);
+  if (gathers_rows_) return fetch_gathers(number, clock);
+  fetch_chunks(number, clock);
+}
+
+void EpochRun::fetch_chunks(unsigned number, StageClock& clock) {
+  RowMaker maker(parts_.sources, parts_.columns, nullptr, options_.seed, epoch_);
+  std::vector<uint64_t> samples;
+  while (may_work(tuning_.fetch, number)) {
+    clock.skip();
+    Chunk chunk;
+    std::shared_ptr<LoadedBatch> batch;
+    if (!begin_chunk(chunk, batch, clock)) return;
+    samples.clear();
+    for (const Draw& each : chunk.draws) samples.push_back(each.sample);
+    try {
+      chunk.rows = fetcher_.fetch(samples, batch.get(), chunk.first_row);
+    } catch (...) {
+      fail_batch(chunk.batch, std::current_exception());
+      return;
+    }
+    batch.reset();
+    if (!decodes_) make_rows(maker, chunk);
+    clock.busy();
+    if (!decodes_) continue;
+    if (!fetched_.push(std::move(chunk))) return;
+    clock.waited_for_room();
+  }
+}
+
+/// Rows of the next window, in the order in which they lie. REQUIRES: mutex_ is held.
+void EpochRun::begin_gather() {
+  const uint64_t window = parts_.order.window();
+  auto gather = std::make_shared<Gather>();
+  gather->first_row = next_row_;
+  const uint64_t number = share_.position(next_row_) / window;
+  while (next_row_ < end_row() && share_.position(next_row_) / window == number) {
+    gather->draws.push_back(draw(next_row_++));
+  }
+  gather->rows.resize(gather->draws.size());
+  gather->by_place.resize(gather->draws.size());
+  for (uint32_t i = 0; i < gather->by_place.size(); ++i) gather->by_place[i] = i;
+  std::sort(gather->by_place.begin(), gather->by_place.end(), [&](uint32_t a, uint32_t b) {
+    return gather->draws[a].sample < gather->draws[b].sample;
+  });
+  gathers_.push_back(std::move(gather));
+}
+
+/// The next piece to read: [first, last) of the samples of a gather; null where there is none.
+std::shared_ptr<EpochRun::Gather> EpochRun::begin_piece(size_t& first, size_t& last,
+                                                        StageClock& clock) {
+  constexpr size_t kWindows = 2;  // one is taken from while the other is filled
+  const size_t piece = std::max<uint64_t>(1, kPieceBytes / parts_.bytes_per_sample);
+  std::unique_lock lock(mutex_);
+  const auto begun = [&] {
+    return !gathers_.empty() && gathers_.back()->next < gathers_.back()->by_place.size();
+  };
+  if (!stopping_ && !begun() && next_row_ < end_row() && gathers_.size() >= kWindows) {
+    clock.busy();
+    room_.wait(lock, [&] {
+      return stopping_ || begun() || next_row_ >= end_row() || gathers_.size() < kWindows;
+    });
+    clock.waited_for_room();
+  }
+  if (stopping_) return nullptr;
+  if (!begun()) {
+    if (next_row_ >= end_row()) return nullptr;
+    begin_gather();
+  }
+  const std::shared_ptr<Gather> gather = gathers_.back();
+  first = gather->next;
+  last = std::min(first + piece, gather->by_place.size());
+  gather->next = last;
+  return gather;
+}
+
+void EpochRun::fetch_gathers(unsigned number, StageClock& clock) {
+  while (may_work(tuning_.fetch, number)) {
+    clock.skip();
+    size_t first = 0;
+    size_t last = 0;
+    const std::shared_ptr<Gather> gather = begin_piece(first, last, clock);
+    if (!gather) return;
+    std::vector<uint64_t> samples;
+    for (size_t i = first; i < last; ++i) {
+      samples.push_back(gather->draws[gather->by_place[i]].sample);
+    }
+    std::vector<FetchedRow> rows = fetcher_.fetch(samples, nullptr, 0);
+    clock.busy();
+    bool dispatches = false;
+    {
+      const std::lock_guard lock(mutex_);
+      for (size_t i = first; i < last; ++i) {
+        gather->rows[gather->by_place[i]] = std::move(rows[i - first]);
+      }
+      gather->done += last - first;
+      dispatches = !dispatching_ && gathers_.front()->done == gathers_.front()->rows.size();
+      if (dispatches) dispatching_ = true;
+    }
+    if (dispatches) dispatch(clock);
+  }
+}
+
+/// Hands out windows that are read, row by row, until one is met that is not.
+void EpochRun::dispatch(StageClock& clock) {
+  for (;;) {
+    std::shared_ptr<Gather> gather;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_ || gathers_.empty() ||
+          gathers_.front()->done != gathers_.front()->rows.size()) {
+        dispatching_ = false;
+        return;
+      }
+      gather = gathers_.front();
+    }
+    for (size_t i = 0; i < gather->rows.size();) {
+      const uint64_t row = gather->first_row + i;
+      Chunk chunk;
+      chunk.batch = row / options_.batch_size;
+      chunk.first_row = row % options_.batch_size;
+      {
+        std::unique_lock lock(mutex_);
+        if (!wait_for_room(lock, chunk.batch, clock)) return;
+        open_slot(chunk.batch);
+      }
+      const size_t last = std::min({i + chunk_rows_, gather->rows.size(),
+                                    i + rows_of(chunk.batch) - chunk.first_row});
+      for (; i < last; ++i) {
+        chunk.draws.push_back(gather->draws[i]);
+        chunk.rows.push_back(std::move(gather->rows[i]));
+      }
+      clock.busy();
+      if (!fetched_.push(std::move(chunk))) return;
+      clock.waited_for_room();
+    }
+    const std::lock_guard lock(mutex_);
+    gathers_.pop_front();
+    room_.notify_all();
+  }
+}
+
+void EpochRun::decode(unsigned number) {
+  StageClock clock(decode_sums_);
+  RowMaker maker(parts_.sources, parts_.columns,
+                 options_.picture ? &*options_.picture : nullptr, options_.seed, epoch_);
+  while (may_work(tuning_.decode, number)) {
+    clock.skip();
+    std::optional<Chunk> chunk = fetched_.pop();
+    if (!chunk) return;
+    clock.waited_for_input();
+    make_rows(maker, *chunk);
+    clock.busy();
+  }
+}
+
+/// Puts the sample of the next position that is good in the place of a bad one: the same one,
+/// whoever does it.
+bool EpochRun::replace_row(RowMaker& maker, uint64_t batch, uint64_t row, LoadedBatch& into) {
+  const uint64_t position = share_.position(batch * options_.batch_size + row);
+  for (uint64_t k = 1; k <= std::min(kReplacements, order_.size() - 1); ++k) {
+    const Draw other = order_((position + k) % order_.size());
+    try {
+      const std::vector<FetchedRow> rows = fetcher_.fetch({&other.sample, 1}, nullptr, 0);
+      maker.make(rows.front(), other, into, row);
+      return true;
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return false;
+}
+
+void EpochRun::make_rows(RowMaker& maker, Chunk& chunk) {
+  std::shared_ptr<LoadedBatch> batch;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    batch = slots_[chunk.batch - next_batch_].batch;
+  }
+  std::vector<uint8_t> good(chunk.rows.size(), 1);
+  try {
+    for (size_t i = 0; i < chunk.rows.size(); ++i) {
+      const uint64_t to = chunk.first_row + i;
+      try {
+        maker.make(chunk.rows[i], chunk.draws[i], *batch, to);
+      } catch (const Error& error) {
+        if (options_.on_error == OnError::raise) throw;
+        Fault fault;
+        fault.sample = parts_.sources.key(chunk.draws[i].sample);
+        fault.cause = error.what();
+        good[i] = options_.on_error == OnError::replace &&
+                  replace_row(maker, chunk.batch, to, *batch);
+        const std::lock_guard lock(mutex_);
+        stats_.bad.push_back(std::move(fault));
+      }
+    }
+    finish_rows(chunk, good);
+  } catch (...) {
+    fail_batch(chunk.batch, std::current_exception());
+  }
+}
+
+void EpochRun::finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good) {
+  uint64_t bytes = 0;
+  for (const FetchedRow& row : chunk.rows) {
+    if (!row.from) continue;
+    for (const Item& item : row.from->items(row.row)) bytes += item.length;
+  }
+  std::unique_lock lock(mutex_);
+  if (stopping_) return;
+  Slot& slot = slots_[chunk.batch - next_batch_];
+  std::copy(good.begin(), good.end(), slot.good.begin() + static_cast<ptrdiff_t>(chunk.first_row));
+  slot.missing -= good.size();
+  stats_.samples += good.size();
+  stats_.bytes += bytes;
+  if (slot.missing != 0 || slot.failure) return;
+  // The slot stays where it is: only one that is ready is taken out.
+  lock.unlock();
+  finish_batch(slot);
+  lock.lock();
+  slot.ready = true;
+  ready_.notify_all();
+}
+
+/// Takes rows out that were skipped, the order of the others stays; then what concerns all rows.
+void EpochRun::finish_batch(Slot& slot) const {
+  LoadedBatch& batch = *slot.batch;
+  uint64_t to = 0;
+  for (uint64_t row = 0; row < slot.good.size(); ++row) {
+    if (slot.good[row] == 0) continue;
+    if (to != row) {
+      batch.samples[to] = batch.samples[row];
+      for (BatchColumn& column : batch.columns) {
+        if (column.data) std::copy_n(column.row(row), column.row_bytes, column.row(to));
+        if (!column.values.empty()) column.values[to] = std::move(column.values[row]);
+      }
+    }
+    ++to;
+  }
+  batch.rows = to;
+  batch.samples.resize(to);
+  for (BatchColumn& column : batch.columns) {
+    if (column.data) column.shape[0] = to;
+    if (!column.data) column.values.resize(to);
+  }
+  for (size_t i = 0; i < parts_.columns.size(); ++i) {
+    const ColumnPlan& plan = parts_.columns[i];
+    if (plan.padding) pad_column(plan, to, *parts_.memory, batch, i);
+  }
+}
+
+Loader::Next EpochRun::next(std::shared_ptr<LoadedBatch>& batch,
+                            std::chrono::milliseconds patience) {
+  const Clock::time_point began = Clock::now();
+  std::unique_lock lock(mutex_);
+  const auto done = [&] {
+    return stopping_ || next_batch_ == batch_count_ || (!slots_.empty() && slots_.front().ready);
+  };
+  const bool in_time = ready_.wait_for(lock, patience, done);
+  const Clock::time_point now = Clock::now();
+  const double waited = seconds(now - began);
+  stats_.waited += waited;
+  if (next_batch_ > 0) stats_.waited_behind_first += waited;
+  tune(waited);
+  if (failure_) std::rethrow_exception(failure_);
+  if (!in_time) return Loader::Next::not_yet;
+  if (next_batch_ == batch_count_ || stopping_) return Loader::Next::end;
+  if (const std::exception_ptr failure = slots_.front().failure) {
+    stopping_ = true;
+    fetched_.close();
+    room_.notify_all();
+    allowed_.notify_all();
+    std::rethrow_exception(failure);
+  }
+  batch = std::move(slots_.front().batch);
+  slots_.pop_front();
+  if (next_batch_++ == 0) {
+    first_batch_ = now;
+  } else {
+    stats_.samples_behind_first += batch->rows;
+  }
+  stats_.seconds_behind_first = seconds(now - first_batch_);
+  room_.notify_all();
+  return Loader::Next::batch;
+}
+
+/// Looks now and then at what the queues show. REQUIRES: mutex_ is held.
+void EpochRun::tune(double waited) {
+  waited_since_tuning_ += waited;
+  const Clock::time_point now = Clock::now();
+  const double passed = seconds(now - tuned_);
+  if (passed < kTuningSeconds || next_batch_ == 0 || stopping_) return;
+  const auto since = [](StageTime stage, const StageTime& before) {
+    stage.busy -= before.busy;
+    stage.computing -= before.computing;
+    stage.waiting_for_input -= before.waiting_for_input;
+    stage.waiting_for_room -= before.waiting_for_room;
+    return stage;
+  };
+  LoaderStats current;
+  add_times(current);
+  const Tuning wanted = tuned(tuning_, since(current.fetch, at_last_tuning_.fetch),
+                              since(current.decode, at_last_tuning_.decode), waited_since_tuning_,
+                              passed, limits_);
+  at_last_tuning_ = current;
+  tuned_ = now;
+  waited_since_tuning_ = 0;
+  if (wanted == tuning_) return;
+  tuning_ = wanted;
+  start_threads();
+  room_.notify_all();
+  allowed_.notify_all();
+}
+
+void EpochRun::add_times(LoaderStats& stats) const {
+  const auto read = [](const StageSums& sums, unsigned threads) {
+    const auto in_seconds = [](int64_t nanoseconds) {
+      return static_cast<double>(nanoseconds) * 1e-9;
+    };
+    return StageTime{threads, in_seconds(sums.busy), in_seconds(sums.computing),
+                     in_seconds(sums.waiting_for_input), in_seconds(sums.waiting_for_room)};
+  };
+  stats.fetch = read(fetch_sums_, tuning_.fetch);
+  stats.decode = read(decode_sums_, tuning_.decode);
+}
+
+LoaderStats EpochRun::stats() const {
+  const std::lock_guard lock(mutex_);
+  LoaderStats copy = stats_;
+  add_times(copy);
+  copy.seconds = seconds(Clock::now() - begin_);
+  copy.ahead = tuning_.ahead;
+  if (parts_.cache) {
+    copy.cache_hits = parts_.cache->hits();
+    copy.cache_bytes = parts_.cache->bytes();
+  }
+  return copy;
+}
+
+}  // namespace stoker

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "load/sources.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace stoker {
+
+Sources::Sources(const std::vector<LoadSource>& sources) {
+  if (sources.empty()) throw Error(ErrorKind::usage, "no dataset to load");
+  uint64_t samples = 0;
+  for (const LoadSource& source : sources) {
+    ReaderOptions options;
+    options.roots = source.roots;
+    options.threads = 1;
+    readers_.push_back(std::make_unique<Reader>(source.index, options));
+    samples += source.index->size();
+    ends_.push_back(samples);
+    for (const Field& field : source.index->schema().fields) {
+      const std::optional<uint32_t> known = find(field.name);
+      if (!known) {
+        fields_.push_back(field);
+      } else if (!merge_field(fields_[*known], field)) {
+        throw Error(ErrorKind::usage,
+                    fmt::format("field '{}' is {} in one dataset and {} in another",
+                                printable(field.name), name_of(fields_[*known].type),
+                                name_of(field.type)));
+      }
+    }
+  }
+  for (const LoadSource& source : sources) {
+    std::vector<std::optional<uint32_t>>& own = own_fields_.emplace_back();
+    for (const Field& field : fields_) own.push_back(source.index->schema().find(field.name));
+  }
+}
+
+std::optional<uint32_t> Sources::find(std::string_view field) const {
+  for (uint32_t i = 0; i < fields_.size(); ++i) {
+    if (fields_[i].name == field) return i;
+  }
+  return std::nullopt;
+}
+
+Sources::Place Sources::place(uint64_t sample) const {
+  if (ends_.size() == 1) return {0, sample};
+  const auto source = static_cast<uint32_t>(
+      std::upper_bound(ends_.begin(), ends_.end(), sample) - ends_.begin());
+  return {source, sample - first(source)};
+}
+
+std::string Sources::key(uint64_t sample) const {
+  const Place at = place(sample);
+  return readers_[at.source]->index().key(at.sample);
+}
+
+uint64_t Sources::bytes_per_sample(const std::vector<uint32_t>& fields) const {
+  constexpr uint64_t kLooks = 64;
+  const uint64_t looks = std::min(size(), kLooks);
+  if (looks == 0) return 1;
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < looks; ++i) {
+    const Place at = place(i * (size() / looks));
+    std::vector<uint32_t> own;
+    for (const uint32_t field : fields) {
+      if (const auto number = field_in(at.source, field)) own.push_back(*number);
+    }
+    if (own.empty()) continue;
+    const Batch batch = readers_[at.source]->locate({&at.sample, 1}, own);
+    for (const Item& item : batch.items) bytes += item.length;
+  }
+  return std::max<uint64_t>(1, bytes / looks);
+}
+
+}  // namespace stoker
