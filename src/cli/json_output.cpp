@@ -119,7 +119,7 @@ Json load_document(const LoadResult& result) {
     json["epochs"].push_back({{"samples", epoch.samples},
                               {"seconds", epoch.seconds},
                               {"samples_per_s", epoch.samples_per_s()},
-                              {"bytes_per_s", static_cast<double>(epoch.bytes) / epoch.seconds}});
+                              {"bytes_per_s", epoch.bytes_per_s()}});
   }
   json["stages"] = Json::array();
   const auto add = [&](std::string_view name, const StageTime& time) {
@@ -135,6 +135,9 @@ Json load_document(const LoadResult& result) {
   add("decode", result.last.decode);
   json["limit"] = limit_of(result.last);
   json["verdict"] = verdict_of(result.last, usable_cores());
+  json["next"] = result.next_step(usable_cores());
+  json["mixing"] = result.mixing;
+  json["kept_in_memory"] = result.kept_in_memory;
   json["bad"] = faults_list(result.bad);
   return json;
 }

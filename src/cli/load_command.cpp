@@ -19,24 +19,36 @@ constexpr std::array<std::string_view, 1> kPositionals = {"DATASET"};
 
 constexpr std::array kOptions = {
     Option{"--crop", "PIXELS", "side of the square that each photo becomes (default: 224)"},
+    Option{"--raw", "", "read all fields and decode nothing: how fast is the storage?"},
     Option{"--batch", "N", "samples in a batch (default: 256)"},
     Option{"--epochs", "N", "how often all samples are loaded (default: 2)"},
-    Option{"--order", "ORDER", "shuffled, or sequential: as the samples lie (default: shuffled)"},
+    Option{"--order", "ORDER",
+           "shuffled, sequential (as the samples lie), or blocks: neighbours are read together and "
+           "mixed in memory (default: shuffled)"},
+    Option{"--cold", "", "make the kernel forget the dataset before every epoch: reads are the disk's"},
     Option{"--skip-bad", "", "leave out samples that cannot be read, name them, and go on"},
     Option{"--threads", "N",
-           "threads that decode (default: one per core that this process may use)"},
+           "threads that decode (default: as many of the cores that this process may use as help)"},
     kJsonOption,
     kHelpOption,
 };
 
 LoadOptions options_of(const Arguments& arguments) {
-  constexpr std::array<std::string_view, 2> kOrders = {"shuffled", "sequential"};
+  using Kind = OrderOptions::Kind;
+  constexpr std::array<std::string_view, 3> kOrders = {"shuffled", "sequential", "blocks"};
   LoadOptions options;
   options.crop = static_cast<uint32_t>(
       std::min<uint64_t>(arguments.number("--crop", 1).value_or(options.crop), 1U << 14));
   options.batch_size = arguments.number("--batch", 1).value_or(options.batch_size);
   options.epochs = arguments.number("--epochs", 1).value_or(options.epochs);
-  options.shuffle = arguments.choice("--order", kOrders) != "sequential";
+  const std::optional<std::string> order = arguments.choice("--order", kOrders);
+  if (order == kOrders[1]) options.order = Kind::sequential;
+  if (order == kOrders[2]) options.order = Kind::blocks;
+  options.raw = arguments.flag("--raw");
+  options.cold = arguments.flag("--cold");
+  if (options.raw && arguments.number("--crop", 1)) {
+    throw Error(ErrorKind::usage, "--crop and --raw: raw samples are not decoded, so not cropped");
+  }
   options.skip_bad = arguments.flag("--skip-bad");
   options.threads =
       static_cast<unsigned>(std::min<uint64_t>(arguments.number("--threads", 1).value_or(0), 4096));
@@ -58,13 +70,24 @@ std::string summary(const LoadResult& result, const Style& style) {
     text += fmt::format("epoch {}: {} in {}, {} samples/s, {}\n", i + 1,
                         counted(epoch.samples, "sample"), format_duration(epoch.seconds),
                         format_count(static_cast<uint64_t>(epoch.samples_per_s())),
-                        format_rate(static_cast<double>(epoch.bytes) / epoch.seconds));
+                        format_rate(epoch.bytes_per_s()));
   }
   const LoaderStats& last = result.last;
   text += "\nstage   threads   busy  waiting for input  waiting for room\n";
   text += stage_line("fetch", last.fetch);
   text += stage_line("decode", last.decode);
+  if (result.mixing > 0 && result.mixing < 1) {
+    text += fmt::format("\nmixing {:.2f}: at worst, batches are as varied as fully shuffled ones of "
+                        "{:.0f} % of their size\n",
+                        result.mixing, 100 * result.mixing);
+  }
+  if (result.kept_in_memory > 0.01) {
+    text += fmt::format("\nnot quite cold: {:.0f} % stayed in memory (a file system in memory, or "
+                        "somebody else reads it)\n",
+                        100 * result.kept_in_memory);
+  }
   text += "\n" + verdict_of(last, usable_cores()) + "\n";
+  text += "next: " + result.next_step(usable_cores()) + "\n";
   if (!result.bad.empty()) {
     text += "left out: " + style.bad(counted(result.bad.size(), "sample")) + ":\n" +
             list_faults(result.bad, result.bad.size(), style);
@@ -91,13 +114,14 @@ constinit const Command kLoadCommand = {
     .summary = "run the loader without a model: samples/s, and which stage limits",
     .positionals = kPositionals,
     .description =
-        "Loads the photos of DATASET as training would (RandomResizedCrop, flip, in batches) and\n"
-        "says how fast that is and what holds it up. Without an index, one is made first. The\n"
-        "first epoch may read from the disk, later ones from memory.\n",
+        "Loads the photos of DATASET as training would (RandomResizedCrop, flip, in batches), or\n"
+        "any samples with --raw, and says how fast that is and what holds it up. Without an index,\n"
+        "one is made first. The first epoch may read from the disk, later ones from memory.\n",
     .options = kOptions,
     .examples =
         "  stoker load train\n"
         "  stoker load train --batch 64 --threads 4 --epochs 3\n"
+        "  stoker load train --raw --cold --order blocks\n"
         "  stoker load train --order sequential --json\n",
     .run = run_load,
 };

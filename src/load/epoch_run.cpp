@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load/epoch_run.h"
 
+#include <fcntl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -31,11 +35,32 @@ double seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-int64_t thread_time() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
+/// Nanoseconds that the calling thread was on a core, or waited for one because others were.
+class ThreadTime {
+ public:
+  ThreadTime() : file_(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
+  ~ThreadTime() {
+    if (file_ >= 0) ::close(file_);
+  }
+  ThreadTime(const ThreadTime&) = delete;
+  ThreadTime& operator=(const ThreadTime&) = delete;
+
+  int64_t now() const {
+    char text[64] = {};
+    int64_t on_core = 0;
+    int64_t waited = 0;
+    if (file_ >= 0 && ::pread(file_, text, sizeof(text) - 1, 0) > 0 &&
+        std::sscanf(text, "%" SCNd64 " %" SCNd64, &on_core, &waited) == 2) {
+      return on_core + waited;
+    }
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  }
+
+ private:
+  int file_;
+};
 
 uint64_t rows_per_chunk(const Loader::Parts& parts) {
   if (parts.has_pictures) return kChunkOfPictures;
@@ -50,7 +75,7 @@ class EpochRun::StageClock {
   explicit StageClock(StageSums& sums) : sums_(sums) {}
 
   void busy() {
-    const int64_t computed = thread_time();
+    const int64_t computed = thread_.now();
     sums_.computing += computed - computed_;
     computed_ = computed;
     add(sums_.busy);
@@ -68,8 +93,9 @@ class EpochRun::StageClock {
   }
 
   StageSums& sums_;
+  ThreadTime thread_;
   Clock::time_point last_ = Clock::now();
-  int64_t computed_ = thread_time();
+  int64_t computed_ = thread_.now();
 };
 
 EpochRun::EpochRun(const Loader::Parts& parts, uint64_t epoch, uint64_t position, uint64_t batches)

@@ -83,12 +83,19 @@ struct State {
            top + size.height <= int64_t{bounds.top} + bounds.height &&
            left + size.width <= int64_t{bounds.left} + bounds.width;
   }
-  Region window() const {
-    return {static_cast<uint32_t>(top), static_cast<uint32_t>(left), size.height, size.width};
+  /// The part of the window that is no padding; of no height or width where all of it is.
+  Region visible() const {
+    const int64_t first_row = std::max<int64_t>(top, bounds.top);
+    const int64_t first_column = std::max<int64_t>(left, bounds.left);
+    const int64_t end_row = std::min<int64_t>(top + size.height, bounds.top + bounds.height);
+    const int64_t end_column = std::min<int64_t>(left + size.width, bounds.left + bounds.width);
+    return {static_cast<uint32_t>(first_row), static_cast<uint32_t>(first_column),
+            static_cast<uint32_t>(std::max<int64_t>(0, end_row - first_row)),
+            static_cast<uint32_t>(std::max<int64_t>(0, end_column - first_column))};
   }
   /// Takes a part of the window, as it looks now.
   void take(int64_t from_top, int64_t from_left, Size part) {
-    if (inside()) bounds = window();
+    bounds = visible();
     top += from_top;
     left += mirrored ? int64_t{size.width} - from_left - part.width : from_left;
     size = part;
@@ -98,12 +105,12 @@ struct State {
       throw Error(ErrorKind::unsupported,
                   "the photo is smaller than the crop before it is resized: resize first");
     }
-    crop = window();
+    crop = visible();
     to = size_now;
     resample = filter;
     top = left = 0;
     size = size_now;
-    bounds = window();
+    bounds = {0, 0, size.height, size.width};
   }
 };
 
@@ -207,16 +214,11 @@ PicturePlan Geometry::plan(Size photo, SampleRandom& random) const {
   plan.decode.size = state.to;
   plan.decode.resample = state.resample;
   plan.decode.flip = state.mirrored;
-  const int64_t top = std::max<int64_t>(plan.top, 0);
-  const int64_t left = std::max<int64_t>(plan.left, 0);
-  const int64_t bottom = std::min<int64_t>(plan.top + state.size.height, bounds.height);
-  const int64_t right = std::min<int64_t>(plan.left + state.size.width, bounds.width);
-  if (bottom <= top || right <= left) return plan;  // nothing but padding
-  plan.placed = {static_cast<uint32_t>(top - plan.top), static_cast<uint32_t>(left - plan.left),
-                 static_cast<uint32_t>(bottom - top), static_cast<uint32_t>(right - left)};
-  plan.decode.window =
-      Region{bounds.top + static_cast<uint32_t>(top), bounds.left + static_cast<uint32_t>(left),
-             plan.placed.height, plan.placed.width};
+  const Region visible = state.visible();
+  if (visible.size().pixels() == 0) return plan;  // nothing but padding
+  plan.placed = {static_cast<uint32_t>(visible.top - state.top),
+                 static_cast<uint32_t>(visible.left - state.left), visible.height, visible.width};
+  plan.decode.window = visible;
   return plan;
 }
 

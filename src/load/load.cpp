@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load/load.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <set>
 
+#include "base/text.h"
 #include "index/build_index.h"
+#include "os/page_cache.h"
 
 namespace stoker {
 namespace {
@@ -30,32 +35,94 @@ EpochRate take_epoch(Loader& loader, uint64_t epoch, Progress* progress) {
   return rate;
 }
 
-}  // namespace
+/// Every file that samples lie in.
+std::set<std::string> files_of(const OpenedDataset& dataset) {
+  constexpr uint64_t kAtOnce = 4096;
+  ReaderOptions options;
+  options.roots = {dataset.paths.root};
+  options.threads = 1;
+  const Reader reader(dataset.index, options);
+  std::set<std::string> files;
+  std::vector<uint64_t> samples;
+  for (uint64_t first = 0; first < dataset.index->size(); first += samples.size()) {
+    samples.clear();
+    for (uint64_t i = first; i < std::min(first + kAtOnce, dataset.index->size()); ++i) {
+      samples.push_back(i);
+    }
+    const Batch batch = reader.locate(samples);
+    for (const Item& item : batch.items) {
+      if (item.length > 0) files.insert(reader.fault(batch, item, "").shard);
+    }
+  }
+  files.erase("");
+  return files;
+}
 
-LoadResult load(const std::string& path, const LoadOptions& options) {
-  IndexOptions indexing;
-  indexing.progress = options.progress;
-  const OpenedDataset opened = open_dataset(path, indexing);
+/// Returns the share that stayed in memory.
+double forget(const OpenedDataset& dataset, const std::set<std::string>& files) {
+  CachedBytes left;
+  for (const std::string& file : files) {
+    const CachedBytes of_file = drop_from_page_cache(dataset.paths.root + "/" + file);
+    left.cached += of_file.cached;
+    left.all += of_file.all;
+  }
+  return left.all > 0 ? static_cast<double>(left.cached) / static_cast<double>(left.all) : 0;
+}
+
+LoaderOptions loader_options(const LoadOptions& options) {
   LoaderOptions loading;
   loading.batch_size = options.batch_size;
   loading.threads = options.threads;
-  loading.seed = options.seed;
-  loading.order.seed = options.seed;
-  if (!options.shuffle) loading.order.kind = OrderOptions::Kind::sequential;
+  loading.seed = loading.order.seed = options.seed;
+  loading.order.kind = options.order;
   if (options.skip_bad) loading.on_error = OnError::skip;
+  if (options.raw) return loading;
   GeometryStep crop;
   crop.kind = GeometryStep::Kind::random_resized_crop;
   crop.size = {options.crop, options.crop};
   GeometryStep flip;
   flip.kind = GeometryStep::Kind::horizontal_flip;
   loading.picture.emplace().geometry = Geometry({crop, flip});
-  Loader loader({{opened.index, {opened.paths.root}}}, loading);
+  return loading;
+}
+
+}  // namespace
+
+std::string LoadResult::next_step(unsigned cores) const {
+  const std::string_view limit = limit_of(last);
+  const double rate = epochs.empty() ? 0 : epochs.back().samples_per_s();
+  if (limit == "decode") {
+    return fmt::format(
+        "a model that takes more than {:.0f} samples/s needs more than {} cores "
+        "(--cpus-per-task), or smaller photos",
+        rate, cores);
+  }
+  if (limit == "fetch" && last.fetch.computing < 0.5 * last.fetch.busy) {
+    return format == "folder"
+               ? fmt::format("stoker pack {} TRAIN: few large files instead of many small ones",
+                             printable(path))
+               : fmt::format("copy the dataset to a local disk{}",
+                             mixing == 1 ? ", or try --order blocks" : "");
+  }
+  return fmt::format("a model that takes less than {:.0f} samples/s does not wait for data", rate);
+}
+
+LoadResult load(const std::string& path, const LoadOptions& options) {
+  IndexOptions indexing;
+  indexing.progress = options.progress;
+  const OpenedDataset opened = open_dataset(path, indexing);
+  Loader loader({{opened.index, {opened.paths.root}}}, loader_options(options));
   LoadResult result;
+  result.path = path;
+  result.format = opened.index->manifest().format;
+  result.mixing = loader.order().mixing(options.batch_size);
   if (options.progress != nullptr) {
     options.progress->begin("loading", opened.index->size() * options.epochs, 0);
   }
+  const std::set<std::string> files = options.cold ? files_of(opened) : std::set<std::string>();
   std::set<std::string> named;
   for (uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    if (options.cold) result.kept_in_memory = std::max(result.kept_in_memory, forget(opened, files));
     result.epochs.push_back(take_epoch(loader, epoch, options.progress));
     result.last = loader.stats();
     for (const Fault& fault : result.last.bad) {

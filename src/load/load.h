@@ -13,10 +13,12 @@ namespace stoker {
 
 struct LoadOptions {
   uint32_t crop = 224;  // side of the pictures
+  bool raw = false;     // all fields as they are stored, nothing is decoded
+  bool cold = false;    // every epoch reads from the disk
   uint64_t batch_size = 256;
-  unsigned threads = 0;  // 0: one per usable core
+  unsigned threads = 0;  // 0: as many of the usable cores as are needed
   uint64_t epochs = 2;
-  bool shuffle = true;
+  OrderOptions::Kind order = OrderOptions::Kind::shuffled;
   uint64_t seed = 0;
   bool skip_bad = false;
   Progress* progress = nullptr;
@@ -27,12 +29,20 @@ struct EpochRate {
   uint64_t bytes = 0;  // read
   double seconds = 0;
   double samples_per_s() const { return static_cast<double>(samples) / seconds; }
+  double bytes_per_s() const { return static_cast<double>(bytes) / seconds; }
 };
 
 struct LoadResult {
+  std::string path, format;
   std::vector<EpochRate> epochs;
-  LoaderStats last;  // of the last epoch
+  LoaderStats last;   // of the last epoch
+  double mixing = 1;  // see Order::mixing()
+  /// Share of the dataset that stayed in memory although it should have been forgotten.
+  double kept_in_memory = 0;
   std::vector<Fault> bad;
+
+  /// What to do about what limits.
+  std::string next_step(unsigned cores) const;
 };
 
 /// Runs the Loader without a model: RandomResizedCrop and flip, as training would.

@@ -14,7 +14,7 @@ namespace stoker {
 struct StageTime {
   unsigned threads = 0;  // at the moment
   double busy = 0;
-  double computing = 0;  // of busy: on a core, not waiting for a disk
+  double computing = 0;  // of busy: on a core, or in want of one, not waiting for a disk
   double waiting_for_input = 0;
   double waiting_for_room = 0;
 };
