@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stoker.Loader beside PyTorch's DataLoader: RandomResizedCrop(224) and flip, interleaved, in one run.
+"""stoker.Loader beside its peers: batches of 64, RandomResizedCrop(224) and flip, interleaved, in one run.
 
-    bench/load.py [--rounds 5] [--epochs 4] [--threads N] --peer-python PYTHON_WITH_TORCH_AND_TORCHVISION PHOTOS
+    bench/load.py [--rounds 5] [--epochs 4] [--threads N] $(bench/peers) [PHOTOS]
 
-PHOTOS is a folder of images, which stays as it is: stoker loads a pack of it (original bytes, checksums compared), the
-peers load the files. Each contender is a process of its own; its first epoch warms up and does not count. "kernel" is
-stoker.decode of the same crops in a loop on one thread, without a loader. Run with a Python that has the stoker package.
+PHOTOS is a folder of JPEGs, which stays as it is; without one, --photos of them are made. stoker loads a pack of it
+(original bytes, checksums compared), tf.data a TFRecord file of the same bytes, FFCV its own file, in which every photo is
+encoded anew at quality 90 with sides of at most 512; all of these are written before the clock runs. The others load the
+files. A peer takes part where its interpreter is given. Each contender is a process of its own (bench/contenders); its
+first epoch warms up and does not count; another one comes first in each round. "kernel" is stoker.decode in a loop on one
+thread, without a loader. Run with a Python that has the stoker package (and Pillow and NumPy, to make photos).
 """
 
 import argparse
@@ -16,64 +19,50 @@ import subprocess
 import sys
 import tempfile
 
-STOKER = """
-import sys, time, warnings
-import stoker
-from stoker.transforms import RandomResizedCrop, RandomHorizontalFlip
-dataset, threads, epochs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-loader = stoker.Loader(dataset, 64, [RandomResizedCrop(224), RandomHorizontalFlip()], threads=threads)
-for _ in loader: pass
-count, begin = 0, time.perf_counter()
-for _ in range(epochs):
-    for batch in loader: count += len(batch["image"])
-print(count / (time.perf_counter() - begin))
-"""
+CONTENDERS = pathlib.Path(__file__).resolve().parent / "contenders"
 
-KERNEL = """
-import math, random, sys, time
-import stoker
-dataset, threads, epochs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-ds = stoker.open(dataset)
-photos = [sample["image"] for sample in ds]
-sizes = [stoker.decode(photo).shape[:2] for photo in photos]
-rng = random.Random(0)
-def crop(height, width):
-    for _ in range(10):
-        area = height * width * rng.uniform(0.08, 1)
-        ratio = math.exp(rng.uniform(math.log(3 / 4), math.log(4 / 3)))
-        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
-        if 0 < w <= width and 0 < h <= height:
-            return rng.randint(0, height - h), rng.randint(0, width - w), h, w
-    return 0, 0, height, width
-work = [(photo, crop(*size), rng.random() < 0.5) for _ in range(epochs) for photo, size in zip(photos, sizes)]
-begin = time.perf_counter()
-for photo, region, flip in work: stoker.decode(photo, crop=region, size=(224, 224), flip=flip)
-print(len(work) / (time.perf_counter() - begin))
-"""
 
-TORCH = """
-import pathlib, sys, time
-import torch
-from PIL import Image
-from torchvision import transforms
-from torchvision.io import decode_image, read_file, ImageReadMode
-folder, threads, epochs, how = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-torch.set_num_threads(1)
-files = sorted(str(path) for path in pathlib.Path(folder).rglob("*") if path.is_file())
-crop = transforms.Compose([transforms.RandomResizedCrop(224, antialias=True), transforms.RandomHorizontalFlip()])
-class Photos(torch.utils.data.Dataset):
-    def __len__(self): return len(files)
-    def __getitem__(self, i):
-        if how == "pillow":
-            return transforms.functional.pil_to_tensor(crop(Image.open(files[i]).convert("RGB")))
-        return crop(decode_image(read_file(files[i]), ImageReadMode.RGB))
-loader = torch.utils.data.DataLoader(Photos(), 64, shuffle=True, num_workers=threads, persistent_workers=True)
-for _ in loader: pass
-count, begin = 0, time.perf_counter()
-for _ in range(epochs):
-    for batch in loader: count += len(batch)
-print(count / (time.perf_counter() - begin))
-"""
+def call(python, program, *words):
+    """What the contender printed."""
+    finished = subprocess.run([python, CONTENDERS / program, *map(str, words)], capture_output=True, text=True)
+    if finished.returncode != 0:
+        sys.exit(f"{program} {' '.join(map(str, words))} failed:\n{finished.stdout}{finished.stderr}")
+    return finished.stdout
+
+
+def prepare(options, scratch):
+    """Name -> words of each contender that takes part, whose files lie in `scratch` then; the names of the others."""
+    import stoker
+
+    photos, threads, epochs = options.folder, options.threads, options.epochs
+    stoker.pack(photos, scratch / "packed")
+    own = sys.executable
+    found = {
+        f"stoker, {threads} threads": (own, "with_stoker.py", scratch / "packed", threads, epochs),
+        "stoker, 1 thread": (own, "with_stoker.py", scratch / "packed", 1, epochs),
+        "kernel, 1 thread": (own, "kernel.py", scratch / "packed", 1, epochs),
+    }
+    left_out = []
+    if options.torch_python:
+        for name, how in (("torchvision decode_image", "torchvision"), ("PyTorch + Pillow", "pillow")):
+            found[name] = (options.torch_python, "with_torch.py", photos, threads, epochs, how)
+    else:
+        left_out += ["PyTorch"]
+    if options.dali_python:
+        found["DALI, on the CPU"] = (options.dali_python, "with_dali.py", photos, threads, epochs)
+    else:
+        left_out += ["DALI"]
+    written = [
+        ("FFCV", options.ffcv_python, "with_ffcv.py", scratch / "photos.beton"),
+        ("tf.data", options.tensorflow_python, "with_tfdata.py", scratch / "photos.tfrecord"),
+    ]
+    for name, python, program, file in written:
+        if python:
+            call(python, program, "write", photos, file)
+            found[name] = (python, program, file, threads, epochs)
+        else:
+            left_out += [name]
+    return found, left_out
 
 
 def main():
@@ -81,37 +70,32 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--peer-python", required=True)
-    parser.add_argument("photos", type=pathlib.Path)
+    parser.add_argument("--photos", type=int, default=500, help="how many to make where no folder is given (500)")
+    for peer in ("torch", "ffcv", "dali", "tensorflow"):
+        parser.add_argument(f"--{peer}-python", help=f"a Python with {peer}; see bench/peers")
+    parser.add_argument("folder", type=pathlib.Path, nargs="?", metavar="PHOTOS")
     options = parser.parse_args()
-    words = [str(options.threads), str(options.epochs)]
-    with tempfile.TemporaryDirectory() as scratch:
-        import stoker
+    with tempfile.TemporaryDirectory() as name:
+        scratch = pathlib.Path(name)
+        if options.folder is None:
+            from photos import make_photos
 
-        stoker.pack(options.photos, pathlib.Path(scratch) / "packed")
-        packed = str(pathlib.Path(scratch) / "packed")
-        photos = str(options.photos)
-        own, peer = [sys.executable, "-c"], [options.peer_python, "-c"]
-        contenders = {
-            f"stoker, {options.threads} threads": [*own, STOKER, packed, *words],
-            "stoker, 1 thread": [*own, STOKER, packed, "1", words[1]],
-            "kernel, 1 thread": [*own, KERNEL, packed, *words],
-            "torchvision decode_image": [*peer, TORCH, photos, *words, "torchvision"],
-            "PyTorch + Pillow": [*peer, TORCH, photos, *words, "pillow"],
-        }
+            options.folder = scratch / "photos"
+            make_photos(options.folder, options.photos)
+        contenders, left_out = prepare(options, scratch)
         rates = {name: [] for name in contenders}
-        for _ in range(options.rounds):
-            for name, command in contenders.items():
-                finished = subprocess.run(command, capture_output=True, text=True)
-                if finished.returncode != 0:
-                    sys.exit(f"{name} failed:\n{finished.stderr}")
-                rates[name].append(float(finished.stdout))
+        for turn in range(options.rounds):
+            order = list(contenders)
+            first = turn % len(order)
+            for name in order[first:] + order[:first]:
+                rates[name].append(float(call(*contenders[name]).split()[-1]))
     ours = rates[next(iter(rates))]
     print(f"{options.threads} threads or workers, median of {options.rounds} interleaved rounds")
     for name, values in rates.items():
         ratios = sorted(mine / theirs for mine, theirs in zip(ours, values))
         print(f"  {name:26} {statistics.median(values):7.0f} images/s   the first line is {statistics.median(ratios):.2f}x "
               f"({ratios[0]:.2f} to {ratios[-1]:.2f})")
+    print(f"left out, for want of an interpreter: {', '.join(left_out) or 'none'}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by ./test and ./demo: packages, caches, environments and builds. Nothing here runs on its own.
+# Sourced by ./test, ./demo and bench/peers: packages, caches, environments and builds. Nothing here runs on its own.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/stoker
@@ -41,6 +41,11 @@ libarchive-tools command:bsdtar
 libjpeg-turbo-progs command:cjpeg
 zstd command:zstd
 git command:git
+TABLE
+    bench) cat <<'TABLE' ;;
+libopencv-dev header:opencv4/opencv2/core.hpp
+libturbojpeg0-dev header:turbojpeg.h
+pkg-config command:pkg-config
 TABLE
     clang) cat <<'TABLE' ;;
 clang-14 command:clang++-14

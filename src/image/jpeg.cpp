@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,8 +22,10 @@
 namespace stoker {
 namespace {
 
-/// Scans of a progressive photo; real ones have ten. Each costs a pass over all coefficients.
-constexpr int kMostScans = 500;
+/// Scans of a progressive photo; real ones have ten. Each costs a pass over all coefficients, so
+/// that a large photo may have fewer: as many as take a few seconds.
+constexpr uint64_t kMostScans = 500;
+constexpr uint64_t kMostScannedPixels = 4'000'000'000;
 /// Pixels beside the region whose chroma the smooth upsampling of its edges looks at.
 constexpr uint32_t kMargin = 2;
 
@@ -31,13 +34,27 @@ struct Failure {
   std::jmp_buf back{};
   char message[JMSG_LENGTH_MAX] = {};
   bool forgiving = false;
+  int code = 0;  // of libjpeg's message; 0: it is ours
 
   static Failure& of(j_common_ptr info) { return *reinterpret_cast<Failure*>(info->err); }
 };
 
+bool is_unsupported(int code) {
+  switch (code) {
+    case JERR_BAD_PRECISION:
+    case JERR_CONVERSION_NOTIMPL:
+    case JERR_FRACT_SAMPLE_NOTIMPL:
+    case JERR_SOF_UNSUPPORTED:
+      return true;
+    default:
+      return false;
+  }
+}
+
 [[noreturn]] void fail(j_common_ptr info) {
   Failure& failure = Failure::of(info);
   info->err->format_message(info, failure.message);
+  failure.code = info->err->msg_code;
   std::longjmp(failure.back, 1);
 }
 
@@ -65,9 +82,14 @@ void take_message(j_common_ptr info, int level) {
 
 void watch_scans(j_common_ptr info) {
   const auto* decompress = reinterpret_cast<j_decompress_ptr>(info);
-  if (decompress->input_scan_number <= kMostScans) return;
-  (void)std::snprintf(Failure::of(info).message, JMSG_LENGTH_MAX, "more than %d scans", kMostScans);
-  std::longjmp(Failure::of(info).back, 1);
+  const auto scans = static_cast<uint64_t>(decompress->input_scan_number);
+  const uint64_t pixels = uint64_t{decompress->image_width} * decompress->image_height;
+  if (scans <= kMostScans && scans * pixels <= kMostScannedPixels) return;
+  Failure& failure = Failure::of(info);
+  (void)std::snprintf(failure.message, JMSG_LENGTH_MAX, "more than %d scans",
+                      static_cast<int>(scans) - 1);
+  failure.code = 0;
+  std::longjmp(failure.back, 1);
 }
 
 /// Rows of inverted CMYK, as Adobe writes them, to pixels as Pillow converts them.
@@ -103,9 +125,6 @@ struct JpegDecoder::State {
     failure.manager.error_exit = fail;
     failure.manager.emit_message = take_message;
     progress.progress_monitor = watch_scans;
-    if (setjmp(failure.back) != 0) throw Error(ErrorKind::io, failure.message);
-    jpeg_create_decompress(&info);
-    info.progress = &progress;
   }
   ~State() { jpeg_destroy_decompress(&info); }
   State(const State&) = delete;
@@ -122,12 +141,29 @@ struct JpegDecoder::State {
     return false;
   }
 
+  /// Whether libjpeg smooths the edges of blocks, as it does where scans of a progressive photo
+  /// are missing: the pixels of a region then depend on blocks around it.
+  bool smooths() const {
+    constexpr int kLooksAt = 10;  // coefficients, of which the first is not smoothed
+    if (info.progressive_mode == FALSE || info.coef_bits == nullptr) return false;
+    for (int component = 0; component < info.num_components; ++component) {
+      const int* bits = info.coef_bits[component];
+      if (std::any_of(bits + 1, bits + kLooksAt, [](int missing) { return missing != 0; })) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   // What follows may end in a longjmp: no object that has a destructor lives in these functions.
 
   bool read_header() {
     if (setjmp(failure.back) != 0) return false;
     failure.forgiving = true;
-    jpeg_abort_decompress(&info);
+    // Anew for each photo: libjpeg keeps tables, and one without its own would get another's.
+    jpeg_destroy_decompress(&info);
+    jpeg_create_decompress(&info);
+    info.progress = &progress;
     jpeg_mem_src(&info, reinterpret_cast<const uint8_t*>(data.data()), data.size());
     jpeg_read_header(&info, TRUE);
     return true;
@@ -176,6 +212,11 @@ struct JpegDecoder::State {
   }
 
   [[noreturn]] void refuse() const {
+    if (failure.code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
+    if (is_unsupported(failure.code)) {
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("JPEG of a kind that is not decoded: {}", failure.message));
+    }
     throw Error(ErrorKind::corrupt, fmt::format("damaged JPEG: {}", failure.message));
   }
 };
@@ -195,16 +236,18 @@ PixelView JpegDecoder::decode(const Region& region, bool like_pillow, PixelBuffe
   if (!state.has_end()) throw Error(ErrorKind::corrupt, "damaged JPEG: it ends too early");
   if (!state.start(like_pillow)) state.refuse();
   const uint32_t full = state.info.output_width;
-  JDIMENSION left = region.left - std::min(region.left, kMargin);
-  JDIMENSION width = std::min(region.left + region.width + kMargin, full) - left;
-  if (!state.begin_region(left, width, region.top)) state.refuse();
-  buffer.resize({region.height, width});
+  const Region wanted = state.smooths() ? Region{0, 0, state.info.output_height, full} : region;
+  JDIMENSION left = wanted.left - std::min(wanted.left, kMargin);
+  JDIMENSION width = std::min(wanted.left + wanted.width + kMargin, full) - left;
+  if (!state.begin_region(left, width, wanted.top)) state.refuse();
+  buffer.resize({wanted.height, width});
   if (like_pillow) state.last_row.resize(size_t{width} * 4);
-  if (!state.read_rows(buffer.row(0), size_t{width} * 4, region.height)) state.refuse();
+  if (!state.read_rows(buffer.row(0), size_t{width} * 4, wanted.height)) state.refuse();
   if (state.info.out_color_space == JCS_CMYK) {
-    for (uint32_t y = 0; y < region.height; ++y) convert_cmyk(buffer.row(y), width);
+    for (uint32_t y = 0; y < wanted.height; ++y) convert_cmyk(buffer.row(y), width);
   }
-  return buffer.view().part({0, region.left - left, region.height, region.width});
+  return buffer.view().part(
+      {region.top - wanted.top, region.left - left, region.height, region.width});
 }
 
 }  // namespace stoker

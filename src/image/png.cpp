@@ -58,10 +58,18 @@ void set_conversions(png_structp png, png_infop info) {
 }
 
 /// No object with a destructor lives here: libpng leaves by longjmp.
-bool decode_all(png_structp png, png_infop info, PngSource& source, uint8_t** rows, bool& gray16) {
+bool decode_all(png_structp png, png_infop info, PngSource& source, Size size, uint8_t** rows,
+                bool& gray16) {
   if (setjmp(png_jmpbuf(png)) != 0) return false;
   png_set_read_fn(png, &source, read_bytes);
+  // Texts and profiles say nothing about pixels, and a small file can unfold to gigabytes of them.
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(png, info);
+  // libpng also takes a header that comes later, behind a chunk that it does not know.
+  if (png_get_image_width(png, info) != size.width ||
+      png_get_image_height(png, info) != size.height) {
+    png_error(png, "it does not begin with its header");
+  }
   gray16 =
       png_get_color_type(png, info) == PNG_COLOR_TYPE_GRAY && png_get_bit_depth(png, info) == 16;
   set_conversions(png, info);
@@ -104,7 +112,7 @@ void decode_png(Bytes data, PixelBuffer& pixels) {
     throw Error(ErrorKind::io, "PNG: out of memory");
   }
   bool gray16 = false;
-  const bool good = decode_all(png, info, source, rows.data(), gray16);
+  const bool good = decode_all(png, info, source, pixels.view().size, rows.data(), gray16);
   png_destroy_read_struct(&png, &info, nullptr);
   if (!good) throw Error(ErrorKind::corrupt, fmt::format("damaged PNG: {}", source.message));
   if (!gray16) return;
