@@ -51,6 +51,9 @@ class RandomHorizontalFlip:
         if not 0 <= self.p <= 1:
             raise ValueError(f"p {self.p}: should be between 0 and 1")
 
+    def _step(self) -> dict[str, object]:
+        return {"step": "RandomHorizontalFlip", "p": float(self.p)}
+
 
 Transform = RandomResizedCrop | Resize | RandomHorizontalFlip
 
