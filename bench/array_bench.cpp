@@ -116,9 +116,10 @@ int main(int argc, char** argv) {
     ours.push_back(loaded(loader));
     ratios.push_back(ours.back() / theirs.back());
   }
-  fmt::print("{:10} {:>7} samples of {:>7} bytes: Loader {:>9.0f}/s, pread + CRC {:>9.0f}/s, ratio "
-             "{:.2f} ({:.2f} to {:.2f})\n",
-             argv[3], ranges.size(), ranges[0].length, median(ours), median(theirs), median(ratios),
-             *std::min_element(ratios.begin(), ratios.end()),
-             *std::max_element(ratios.begin(), ratios.end()));
+  fmt::print(
+      "{:10} {:>7} samples of {:>7} bytes: Loader {:>9.0f}/s, pread + CRC {:>9.0f}/s, ratio "
+      "{:.2f} ({:.2f} to {:.2f})\n",
+      argv[3], ranges.size(), ranges[0].length, median(ours), median(theirs), median(ratios),
+      *std::min_element(ratios.begin(), ratios.end()),
+      *std::max_element(ratios.begin(), ratios.end()));
 }

@@ -7,6 +7,7 @@
 
 namespace stoker::python {
 
+void bind_augment(nanobind::module_& module);
 void bind_dataset(nanobind::module_& module);
 void bind_pack(nanobind::module_& module);
 void bind_index(nanobind::module_& module);

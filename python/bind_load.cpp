@@ -159,7 +159,8 @@ nb::object next(Loader& loader, double patience) {
   if (outcome == Loader::Next::end) return nb::none();
   if (outcome == Loader::Next::not_yet) return nb::cast(false);
   nb::dict columns;
-  for (BatchColumn& column : batch->columns) columns[column.name.c_str()] = column_of(batch, column);
+  for (BatchColumn& column : batch->columns)
+    columns[column.name.c_str()] = column_of(batch, column);
   columns["sample"] = array_of(batch, batch->samples.data(), {batch->rows}, "uint64");
   return nb::make_tuple(columns, batch->position);
 }
@@ -181,9 +182,8 @@ nb::dict stats(const Loader& loader) {
   dict["bytes"] = stats.bytes;
   dict["seconds"] = stats.seconds;
   dict["waited"] = stats.waited;
-  dict["waiting_share"] = stats.seconds_behind_first > 0
-                              ? stats.waited_behind_first / stats.seconds_behind_first
-                              : 0.0;
+  dict["waiting_share"] =
+      stats.seconds_behind_first > 0 ? stats.waited_behind_first / stats.seconds_behind_first : 0.0;
   nb::dict stages;
   if (stats.fetch.threads > 0) stages["fetch"] = to_dict(stats.fetch);
   if (stats.decode.threads > 0) stages["decode"] = to_dict(stats.decode);
@@ -212,13 +212,12 @@ void bind_load(nb::module_& module) {
                    "None"))
       .def("turns", [](const Loader& loader) { return loader.order().size(); })
       .def("fingerprint", [](const Loader& loader) { return loader.order().fingerprint(); })
-      .def("key", [](const Loader& loader, uint64_t sample) {
-        return to_str(loader.key(sample));
-      }, nb::arg("sample"), nb::sig("def key(self, sample: int) -> str"))
+      .def(
+          "key", [](const Loader& loader, uint64_t sample) { return to_str(loader.key(sample)); },
+          nb::arg("sample"), nb::sig("def key(self, sample: int) -> str"))
       .def("stats", &stats, nb::sig("def stats(self) -> dict[str, typing.Any]"))
-      .def("verdict", [](const Loader& loader) {
-        return verdict_of(loader.stats(), usable_cores());
-      });
+      .def("verdict",
+           [](const Loader& loader) { return verdict_of(loader.stats(), usable_cores()); });
 }
 
 }  // namespace stoker::python

@@ -18,5 +18,6 @@ NB_MODULE(_core, module) {
   python::bind_index(module);
   python::bind_check(module);
   python::bind_decode(module);
+  python::bind_augment(module);
   python::bind_load(module);
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "bind_augment.h"
 
 namespace nb = nanobind;
 
@@ -75,6 +76,17 @@ GeometryStep geometry_step_of(const nb::dict& given) {
   return step;
 }
 
+std::vector<BatchMix> mixes_of(const nb::list& given) {
+  std::vector<BatchMix> mixes;
+  for (const nb::handle each : given) {
+    const auto mix = nb::cast<nb::dict>(each);
+    const bool cuts = nb::cast<std::string>(mix["step"]) == "CutMix";
+    mixes.push_back(
+        {cuts ? BatchMix::Kind::cut_mix : BatchMix::Kind::mix_up, nb::cast<double>(mix["alpha"])});
+  }
+  return mixes;
+}
+
 }  // namespace
 
 PictureRecipe picture_recipe_of(const nb::dict& given) {
@@ -84,6 +96,15 @@ PictureRecipe picture_recipe_of(const nb::dict& given) {
   }
   PictureRecipe recipe;
   recipe.geometry = Geometry(std::move(steps));
+  recipe.augmentation = steps_of(nb::cast<nb::list>(given["augmentation"]));
+  recipe.finisher = Finisher(finish_options_of(nb::cast<nb::dict>(given["finish"])));
+  for (const nb::handle erasing : nb::cast<nb::list>(given["erasing"])) {
+    recipe.erasing.push_back(erasing_of(nb::cast<nb::dict>(erasing)));
+  }
+  for (const nb::handle choices : nb::cast<nb::list>(given["mixing"])) {
+    recipe.mixing.push_back(mixes_of(nb::cast<nb::list>(choices)));
+  }
+  recipe.classes = nb::cast<uint32_t>(given["classes"]);
   return recipe;
 }
 

@@ -44,6 +44,7 @@ class Loader:
     ranks, and after state_dict() and load_state_dict() with another number of either.
 
     data: path of a dataset, a Dataset (or a slice of one), or a list of them, which are loaded as one.
+    layout: of pictures: "NHWC", or "NCHW" as torch's convolutions take it.
     fields: which ones; None: `image` and `label` where there are transforms, else all.
     pad: {field: value}: arrays of differing shape become one array, filled up; FIELD_length has their true lengths.
     shuffle: in another order every epoch; False: as the samples lie; "blocks": for slow disks, blocks of neighbours in
@@ -72,6 +73,7 @@ class Loader:
         batch_size: int = 256,
         transforms: Sequence[_transforms.Transform] = (),
         *,
+        layout: Literal["NHWC", "NCHW"] = "NHWC",
         fields: Sequence[str] | None = None,
         pad: Mapping[str, float] | None = None,
         shuffle: bool | Literal["blocks"] = True,
@@ -106,7 +108,7 @@ class Loader:
         if not sum(counts):
             raise ValueError(f"{self._datasets[0].path}: there is no sample in it")
         self._rank, self._world = ranks(rank, world_size)
-        recipe = _transforms._recipe(transforms)
+        recipe = _transforms._recipe(transforms, layout, len(self._datasets[0].classes))
         self._functions = Functions(recipe.functions)
         self._output = _output(output, device, recipe.bfloat16)
         self._seed = seed
@@ -116,7 +118,7 @@ class Loader:
             {
                 "batch_size": batch_size,
                 "order": {
-                    "kind": {True: "shuffled", False: "sequential"}.get(shuffle, shuffle),  # type: ignore[call-overload]
+                    "kind": shuffle if isinstance(shuffle, str) else "shuffled" if shuffle else "sequential",
                     "seed": seed,
                     "subset": [] if groups and subset is None else _subset(self._datasets, subset),
                     "weights": [] if weights is None or isinstance(weights, str) else [float(w) for w in weights],

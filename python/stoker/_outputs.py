@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import collections
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,15 +17,14 @@ def _numpy(array: Any, element: str) -> Any:
     if element != "bfloat16":
         return array
     try:
-        import ml_dtypes
+        ml_dtypes: Any = importlib.import_module("ml_dtypes")
     except ImportError:
         raise ValueError("NumPy has no bfloat16: use output='torch', or install ml_dtypes") from None
     return array.view(ml_dtypes.bfloat16)
 
 
 def _torch(array: Any, element: str) -> Any:
-    import torch
-
+    torch: Any = importlib.import_module("torch")
     if element == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     if array.dtype in (np.uint16, np.uint32, np.uint64) and element != "bfloat16":
@@ -33,8 +33,7 @@ def _torch(array: Any, element: str) -> Any:
 
 
 def _tensorflow(array: Any, element: str) -> Any:
-    import tensorflow as tf
-
+    tf: Any = importlib.import_module("tensorflow")
     # Behind this no memory is shared: TensorFlow may keep a tensor for as long as it likes.
     tensor = tf.convert_to_tensor(array)
     return tf.bitcast(tensor, tf.bfloat16) if element == "bfloat16" else tensor
@@ -73,8 +72,7 @@ class CudaOutput(Output):
 
     def __init__(self, device: Any, bfloat16: frozenset[str]) -> None:
         super().__init__("torch", bfloat16)
-        import torch
-
+        torch: Any = importlib.import_module("torch")
         self._torch = torch
         self._device = torch.device(device)
         self._stream = torch.cuda.Stream(self._device)
@@ -103,7 +101,8 @@ class CudaOutput(Output):
         for column in batch["batch"].values():
             if isinstance(column, torch.Tensor):
                 column.record_stream(current)
-        return batch["batch"]
+        there: Batch = batch["batch"]
+        return there
 
     def __del__(self) -> None:
         if self._copying:

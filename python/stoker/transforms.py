@@ -5,7 +5,8 @@
     transforms = [RandomResizedCrop(224), RandomHorizontalFlip(), ToDtype("float32", scale=True), Normalize(MEAN, STD)]
 
 Crops, resizes and mirroring are done at once while a photo is decoded. A function that is none of these gets the picture
-as an array (height, width, 3) and returns another; PerBatch(function) gets the whole batch, a dict of arrays.
+as an array (height, width, 3) and returns another; PerBatch(function) gets the whole batch, a dict of arrays. The order is
+crops and resizes, colours, ToDtype, Normalize, RandomErasing, MixUp or CutMix, functions.
 """
 
 from __future__ import annotations
@@ -13,6 +14,40 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Union
+
+from stoker._augmentations import (
+    ColorJitter,
+    CutMix,
+    MixUp,
+    Normalize,
+    RandAugment,
+    RandomErasing,
+    RandomGrayscale,
+    RandomVerticalFlip,
+    ToDtype,
+    TrivialAugmentWide,
+    _finish_options,
+)
+
+__all__ = [
+    "CenterCrop",
+    "ColorJitter",
+    "CutMix",
+    "MixUp",
+    "Normalize",
+    "PerBatch",
+    "RandAugment",
+    "RandomChoice",
+    "RandomCrop",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomResizedCrop",
+    "RandomVerticalFlip",
+    "Resize",
+    "ToDtype",
+    "TrivialAugmentWide",
+]
 
 Interpolation = Literal["nearest", "box", "bilinear", "bicubic", "lanczos"]
 PaddingMode = Literal["constant", "edge", "reflect", "symmetric"]
@@ -154,6 +189,9 @@ class RandomHorizontalFlip:
     def _geometry(self) -> dict[str, Any]:
         return {"kind": "horizontal_flip", "p": float(self.p)}
 
+    def _step(self) -> dict[str, object]:
+        return {"step": "RandomHorizontalFlip", "p": float(self.p)}
+
 
 @dataclass(frozen=True)
 class PerBatch:
@@ -166,8 +204,36 @@ class PerBatch:
             raise ValueError(f"{self.function!r}: should be a function")
 
 
+@dataclass(frozen=True)
+class RandomChoice:
+    """One of several MixUp and CutMix, by chance, for each batch."""
+
+    transforms: Sequence[MixUp | CutMix]
+
+    def __post_init__(self) -> None:
+        if not self.transforms or not all(isinstance(one, (MixUp, CutMix)) for one in self.transforms):
+            raise ValueError(f"RandomChoice of {self.transforms!r}: should be of MixUp and CutMix")
+
+
 Geometry = Union[RandomResizedCrop, Resize, CenterCrop, RandomCrop, RandomHorizontalFlip]
-Transform = Union[Geometry, PerBatch, Callable[[Any], Any]]
+Augmentation = Union[ColorJitter, RandAugment, TrivialAugmentWide, RandomHorizontalFlip, RandomVerticalFlip, RandomGrayscale]
+Transform = Union[
+    Geometry, Augmentation, ToDtype, Normalize, RandomErasing, MixUp, CutMix, RandomChoice, PerBatch, Callable[[Any], Any]
+]
+
+# In the order in which they may follow each other; what is of one kind may come several times, but for two of them.
+_KINDS: list[tuple[str, tuple[type, ...]]] = [
+    ("geometry", (RandomResizedCrop, Resize, CenterCrop, RandomCrop, RandomHorizontalFlip)),
+    (
+        "augmentation",
+        (ColorJitter, RandAugment, TrivialAugmentWide, RandomHorizontalFlip, RandomVerticalFlip, RandomGrayscale),
+    ),
+    ("dtype", (ToDtype,)),
+    ("normalize", (Normalize,)),
+    ("erasing", (RandomErasing,)),
+    ("mixing", (MixUp, CutMix, RandomChoice)),
+]
+_ORDER = "crops and resizes, then colours, then ToDtype, Normalize, RandomErasing, MixUp or CutMix, then Python functions"
 
 
 @dataclass
@@ -179,17 +245,60 @@ class _Recipe:
     bfloat16: frozenset[str]  # columns
 
 
-def _recipe(transforms: Sequence[Transform]) -> _Recipe:
-    picture: dict[str, Any] = {"geometry": []}
+def _sorted(transforms: Sequence[Transform]) -> tuple[dict[str, list[Any]], list[Callable[..., Any]]]:
+    """Transforms by their kind. Throws where they cannot be done in this order."""
+    kinds: dict[str, list[Any]] = {name: [] for name, _ in _KINDS}
     functions: list[Callable[..., Any]] = []
+    at = 0
     for transform in transforms:
-        native = hasattr(transform, "_geometry")
-        if not native and not isinstance(transform, PerBatch) and not callable(transform):
+        found = next((i for i, (_, types) in enumerate(_KINDS) if i >= at and isinstance(transform, types)), None)
+        known = any(isinstance(transform, types) for _, types in _KINDS)
+        if not known and not isinstance(transform, PerBatch) and not callable(transform):
             raise ValueError(f"transforms: {transform!r} is neither of stoker.transforms nor a function")
-        if native and functions:
-            raise ValueError(f"transforms: {transform!r} behind a Python function: put it before, or into the function")
-        if native:
-            picture["geometry"].append(transform._geometry())  # type: ignore[union-attr]
-        else:
+        if not known:
             functions.append(transform)  # type: ignore[arg-type]
-    return _Recipe(picture if transforms else None, functions, frozenset())
+            continue
+        if functions:
+            raise ValueError(f"transforms: {transform!r} behind a Python function: put it before, or into the function")
+        if found is None:
+            raise ValueError(f"transforms: {transform!r} comes too late; the order is: {_ORDER}")
+        at = found
+        kinds[_KINDS[at][0]].append(transform)
+    for name in ("dtype", "normalize"):
+        if len(kinds[name]) > 1:
+            raise ValueError(f"transforms: {kinds[name][1]!r} is the second one of its kind")
+    return kinds, functions
+
+
+def _recipe(transforms: Sequence[Transform], layout: Literal["NHWC", "NCHW"], classes: int) -> _Recipe:
+    """`classes`: of the dataset, 0 where they are not known."""
+    kinds, functions = _sorted(transforms)
+    if layout not in ("NHWC", "NCHW"):
+        raise ValueError(f"layout {layout!r}: should be 'NHWC' or 'NCHW'")
+    if not transforms:
+        if layout != "NHWC":
+            raise ValueError("layout: is for pictures, which need transforms")
+        return _Recipe(None, functions, frozenset())
+    to_dtype = kinds["dtype"][0] if kinds["dtype"] else None
+    mixing = [list(one.transforms) if isinstance(one, RandomChoice) else [one] for one in kinds["mixing"]]
+    picture = {
+        "geometry": [one._geometry() for one in kinds["geometry"]],
+        "augmentation": [one._step() for one in kinds["augmentation"]],
+        "finish": _finish_options(to_dtype, kinds["normalize"][0] if kinds["normalize"] else None, layout),
+        "erasing": [one._step() for one in kinds["erasing"]],
+        "mixing": [[one._step() for one in choices] for choices in mixing],
+        "classes": _classes([one for choices in mixing for one in choices], to_dtype, classes),
+    }
+    bfloat16 = frozenset(["image"]) if to_dtype is not None and to_dtype.dtype == "bfloat16" else frozenset()
+    return _Recipe(picture, functions, bfloat16)
+
+
+def _classes(mixing: list[MixUp | CutMix], to_dtype: ToDtype | None, known: int) -> int:
+    if any(isinstance(one, MixUp) for one in mixing) and (to_dtype is None or to_dtype.dtype == "uint8"):
+        raise ValueError("MixUp: should come behind ToDtype('float32', scale=True); uint8 cannot be mixed")
+    given = {one.num_classes for one in mixing if one.num_classes is not None}
+    if len(given) > 1:
+        raise ValueError(f"num_classes: {sorted(given)} differ")
+    if mixing and not given and not known:
+        raise ValueError("num_classes: the dataset does not say how many there are")
+    return given.pop() if given else known

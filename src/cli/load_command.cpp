@@ -25,7 +25,8 @@ constexpr std::array kOptions = {
     Option{"--order", "ORDER",
            "shuffled, sequential (as the samples lie), or blocks: neighbours are read together and "
            "mixed in memory (default: shuffled)"},
-    Option{"--cold", "", "make the kernel forget the dataset before every epoch: reads are the disk's"},
+    Option{"--cold", "",
+           "make the kernel forget the dataset before every epoch: reads are the disk's"},
     Option{"--skip-bad", "", "leave out samples that cannot be read, name them, and go on"},
     Option{"--threads", "N",
            "threads that decode (default: as many of the cores that this process may use as help)"},
@@ -77,14 +78,16 @@ std::string summary(const LoadResult& result, const Style& style) {
   text += stage_line("fetch", last.fetch);
   text += stage_line("decode", last.decode);
   if (result.mixing > 0 && result.mixing < 1) {
-    text += fmt::format("\nmixing {:.2f}: at worst, batches are as varied as fully shuffled ones of "
-                        "{:.0f} % of their size\n",
-                        result.mixing, 100 * result.mixing);
+    text += fmt::format(
+        "\nmixing {:.2f}: at worst, batches are as varied as fully shuffled ones of "
+        "{:.0f} % of their size\n",
+        result.mixing, 100 * result.mixing);
   }
   if (result.kept_in_memory > 0.01) {
-    text += fmt::format("\nnot quite cold: {:.0f} % stayed in memory (a file system in memory, or "
-                        "somebody else reads it)\n",
-                        100 * result.kept_in_memory);
+    text += fmt::format(
+        "\nnot quite cold: {:.0f} % stayed in memory (a file system in memory, or "
+        "somebody else reads it)\n",
+        100 * result.kept_in_memory);
   }
   text += "\n" + verdict_of(last, usable_cores()) + "\n";
   text += "next: " + result.next_step(usable_cores()) + "\n";
@@ -115,7 +118,8 @@ constinit const Command kLoadCommand = {
     .positionals = kPositionals,
     .description =
         "Loads the photos of DATASET as training would (RandomResizedCrop, flip, in batches), or\n"
-        "any samples with --raw, and says how fast that is and what holds it up. Without an index,\n"
+        "any samples with --raw, and says how fast that is and what holds it up. Without an "
+        "index,\n"
         "one is made first. The first epoch may read from the disk, later ones from memory.\n",
     .options = kOptions,
     .examples =

@@ -18,11 +18,11 @@ struct ImageInfo {
 };
 
 /// What is wanted of an image. Pixels are those of Pillow's
-/// open(…).convert("RGB").crop(…).resize(…).crop(window), bit for bit; only what the window needs is
-/// decoded.
+/// open(…).convert("RGB").crop(…).resize(…).crop(window), bit for bit; only what the window needs
+/// is decoded.
 struct DecodeOptions {
-  std::optional<Region> crop;  // of the image; all of it where none is given
-  std::optional<Size> size;    // to which the crop is resized; its own where none is given
+  std::optional<Region> crop;    // of the image; all of it where none is given
+  std::optional<Size> size;      // to which the crop is resized; its own where none is given
   std::optional<Region> window;  // of the resized crop, that is written; all of it where none is
   Resample resample = Resample::bilinear;
   bool flip = false;  // mirrored left to right, after the resize

@@ -26,6 +26,17 @@ struct Region {
   bool operator==(const Region&) const = default;
 };
 
+/// A picture that is changed in place: pixels of three bytes, red, green, blue, without gaps.
+struct Picture {
+  uint8_t* data = nullptr;
+  Size size;
+
+  size_t pixels() const { return size.pixels(); }
+  size_t bytes() const { return size.pixels() * 3; }
+  size_t stride() const { return size_t{size.width} * 3; }  // bytes from row to row
+  uint8_t* row(size_t y) const { return data + y * stride(); }
+};
+
 /// Pixels of four bytes each, of which the last says nothing: red, green, blue, any. Behind the
 /// last row kSlack more bytes can be read.
 struct PixelView {

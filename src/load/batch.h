@@ -54,8 +54,8 @@ struct RowValue {
 /// One field of the samples of a batch.
 struct BatchColumn {
   std::string name;
-  std::string element;           // NumPy's name of its type, or bfloat16; empty: values
-  std::vector<uint64_t> shape;   // rows come first
+  std::string element;          // NumPy's name of its type, or bfloat16; empty: values
+  std::vector<uint64_t> shape;  // rows come first
   size_t row_bytes = 0;
   std::shared_ptr<std::byte> data;
   std::vector<RowValue> values;  // by row, where they have sizes of their own

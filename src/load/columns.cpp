@@ -28,8 +28,8 @@ ColumnPlan plan_column(const Field& field, uint32_t number) {
   plan.field = number;
   if (field.type == FieldType::number) {
     // What nobody has looked into yet may have digits behind the point; a label has none.
-    const bool real = is_real(field.dtype) ||
-                      (field.dtype == DType::unknown && field.name != kLabelField);
+    const bool real =
+        is_real(field.dtype) || (field.dtype == DType::unknown && field.name != kLabelField);
     plan.kind = ColumnPlan::Kind::numbers;
     plan.element = real ? "float64" : "int64";
   } else if (has_fixed_shape(field)) {
@@ -109,10 +109,9 @@ void copy_into_corner(const std::byte* from, const std::vector<int64_t>& shape, 
 }  // namespace
 
 size_t element_size(std::string_view element) {
-  for (const DType dtype :
-       {DType::bool8, DType::int8, DType::int16, DType::int32, DType::int64, DType::uint8,
-        DType::uint16, DType::uint32, DType::uint64, DType::float16, DType::float32,
-        DType::float64}) {
+  for (const DType dtype : {DType::bool8, DType::int8, DType::int16, DType::int32, DType::int64,
+                            DType::uint8, DType::uint16, DType::uint32, DType::uint64,
+                            DType::float16, DType::float32, DType::float64}) {
     if (name_of(dtype) == element) return size_of(dtype);
   }
   return 2;  // bfloat16, which NumPy has not

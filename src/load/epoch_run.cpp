@@ -390,8 +390,8 @@ void EpochRun::dispatch(StageClock& clock) {
         if (!wait_for_room(lock, chunk.batch, clock)) return;
         open_slot(chunk.batch);
       }
-      const size_t last = std::min({i + chunk_rows_, gather->rows.size(),
-                                    i + rows_of(chunk.batch) - chunk.first_row});
+      const size_t last = std::min(
+          {i + chunk_rows_, gather->rows.size(), i + rows_of(chunk.batch) - chunk.first_row});
       for (; i < last; ++i) {
         chunk.draws.push_back(gather->draws[i]);
         chunk.rows.push_back(std::move(gather->rows[i]));
@@ -408,8 +408,8 @@ void EpochRun::dispatch(StageClock& clock) {
 
 void EpochRun::decode(unsigned number) {
   StageClock clock(decode_sums_);
-  RowMaker maker(parts_.sources, parts_.columns,
-                 options_.picture ? &*options_.picture : nullptr, options_.seed, epoch_);
+  RowMaker maker(parts_.sources, parts_.columns, options_.picture ? &*options_.picture : nullptr,
+                 options_.seed, epoch_);
   while (may_work(tuning_.decode, number)) {
     clock.skip();
     std::optional<Chunk> chunk = fetched_.pop();
@@ -455,8 +455,8 @@ void EpochRun::make_rows(RowMaker& maker, Chunk& chunk) {
         Fault fault;
         fault.sample = parts_.sources.key(chunk.draws[i].sample);
         fault.cause = error.what();
-        good[i] = options_.on_error == OnError::replace &&
-                  replace_row(maker, chunk.batch, to, *batch);
+        good[i] =
+            options_.on_error == OnError::replace && replace_row(maker, chunk.batch, to, *batch);
         const std::lock_guard lock(mutex_);
         stats_.bad.push_back(std::move(fault));
       }
@@ -483,14 +483,14 @@ void EpochRun::finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good)
   if (slot.missing != 0 || slot.failure) return;
   // The slot stays where it is: only one that is ready is taken out.
   lock.unlock();
-  finish_batch(slot);
+  finish_batch(slot, chunk.batch);
   lock.lock();
   slot.ready = true;
   ready_.notify_all();
 }
 
 /// Takes rows out that were skipped, the order of the others stays; then what concerns all rows.
-void EpochRun::finish_batch(Slot& slot) const {
+void EpochRun::finish_batch(Slot& slot, uint64_t number) const {
   LoadedBatch& batch = *slot.batch;
   uint64_t to = 0;
   for (uint64_t row = 0; row < slot.good.size(); ++row) {
@@ -514,6 +514,12 @@ void EpochRun::finish_batch(Slot& slot) const {
     const ColumnPlan& plan = parts_.columns[i];
     if (plan.padding) pad_column(plan, to, *parts_.memory, batch, i);
   }
+  if (!options_.picture || options_.picture->mixing.empty()) return;
+  // Numbers that belong to the place of the batch in the epoch, not to a sample.
+  constexpr uint64_t kBatches = uint64_t{1} << 62;
+  SampleRandom random(options_.seed, epoch_,
+                      kBatches | share_.position(number * options_.batch_size));
+  mix_batch(*options_.picture, random, *parts_.memory, batch);
 }
 
 Loader::Next EpochRun::next(std::shared_ptr<LoadedBatch>& batch,
@@ -566,9 +572,9 @@ void EpochRun::tune(double waited) {
   };
   LoaderStats current;
   add_times(current);
-  const Tuning wanted = tuned(tuning_, since(current.fetch, at_last_tuning_.fetch),
-                              since(current.decode, at_last_tuning_.decode), waited_since_tuning_,
-                              passed, limits_);
+  const Tuning wanted =
+      tuned(tuning_, since(current.fetch, at_last_tuning_.fetch),
+            since(current.decode, at_last_tuning_.decode), waited_since_tuning_, passed, limits_);
   at_last_tuning_ = current;
   tuned_ = now;
   waited_since_tuning_ = 0;

@@ -83,7 +83,7 @@ class EpochRun {
   void make_rows(RowMaker& maker, Chunk& chunk);
   bool replace_row(RowMaker& maker, uint64_t batch, uint64_t row, LoadedBatch& into);
   void finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good);
-  void finish_batch(Slot& slot) const;
+  void finish_batch(Slot& slot, uint64_t number) const;
   void tune(double waited);
   void add_times(LoaderStats& stats) const;
 
@@ -101,10 +101,10 @@ class EpochRun {
 
   mutable std::mutex mutex_;
   std::condition_variable room_, ready_, allowed_;
-  std::deque<Slot> slots_;      // from next_batch_ on
-  uint64_t next_batch_ = 0;     // that is handed out
-  uint64_t next_row_ = 0;       // of this rank, that is fetched
-  uint64_t failed_batch_;       // no row behind it is begun
+  std::deque<Slot> slots_;   // from next_batch_ on
+  uint64_t next_batch_ = 0;  // that is handed out
+  uint64_t next_row_ = 0;    // of this rank, that is fetched
+  uint64_t failed_batch_;    // no row behind it is begun
   std::deque<std::shared_ptr<Gather>> gathers_;
   bool dispatching_ = false;
   bool stopping_ = false;

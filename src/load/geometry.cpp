@@ -20,8 +20,8 @@ Region random_region(const GeometryStep& step, Size photo, SampleRandom& random)
   const double low = std::log(step.smallest_ratio);
   const double high = std::log(step.largest_ratio);
   for (int i = 0; i < kTries; ++i) {
-    const double area = static_cast<double>(photo.pixels()) *
-                        random.uniform(step.smallest_area, step.largest_area);
+    const double area =
+        static_cast<double>(photo.pixels()) * random.uniform(step.smallest_area, step.largest_area);
     const double ratio = std::exp(random.uniform(low, high));
     const auto width = static_cast<uint32_t>(std::lround(std::sqrt(area * ratio)));
     const auto height = static_cast<uint32_t>(std::lround(std::sqrt(area / ratio)));
@@ -66,8 +66,7 @@ int64_t middle(int64_t length, int64_t wanted) {
 
 /// A photo on its way through the steps: a window of what it was resized to.
 struct State {
-  explicit State(Size photo)
-      : crop{0, 0, photo.height, photo.width}, bounds(crop), size(photo) {}
+  explicit State(Size photo) : crop{0, 0, photo.height, photo.width}, bounds(crop), size(photo) {}
 
   Region crop;             // of the photo
   std::optional<Size> to;  // to which the crop is resized
@@ -127,11 +126,11 @@ void crop_randomly(const GeometryStep& step, State& state, SampleRandom& random)
   enlarge(top, height, step.size.height);
   enlarge(left, width, step.size.width);
   if (height < step.size.height || width < step.size.width) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("height {}, width {} is smaller than the RandomCrop of {} x {}: "
-                            "pad_if_needed=True helps, or a Resize before it",
-                            state.size.height, state.size.width, step.size.height,
-                            step.size.width));
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("height {}, width {} is smaller than the RandomCrop of {} x {}: "
+                    "pad_if_needed=True helps, or a Resize before it",
+                    state.size.height, state.size.width, step.size.height, step.size.width));
   }
   top += random.below(static_cast<uint32_t>(height - step.size.height + 1));
   left += random.below(static_cast<uint32_t>(width - step.size.width + 1));

@@ -14,8 +14,8 @@ namespace stoker {
 /// What lies around a picture where a crop reaches beyond it; torchvision's padding_mode.
 enum class PaddingMode : uint8_t { constant, edge, reflect, symmetric };
 
-/// One step that says which part of a photo becomes a training picture, and how large: torchvision's
-/// transforms of these names.
+/// One step that says which part of a photo becomes a training picture, and how large:
+/// torchvision's transforms of these names.
 struct GeometryStep {
   enum class Kind : uint8_t {
     random_resized_crop,
@@ -42,10 +42,10 @@ struct GeometryStep {
 
 /// The same for one photo.
 struct PicturePlan {
-  DecodeOptions decode;  // the part that lies in the photo
-  Region placed;         // where it comes to lie in the picture
-  Size size;             // of the picture
-  Region bounds;         // of the (resized) photo: what lies outside is padding
+  DecodeOptions decode;       // the part that lies in the photo
+  Region placed;              // where it comes to lie in the picture
+  Size size;                  // of the picture
+  Region bounds;              // of the (resized) photo: what lies outside is padding
   int64_t top = 0, left = 0;  // where the picture begins in the bounds; negative: before them
   PaddingMode mode = PaddingMode::constant;
   std::array<uint8_t, 3> fill = {0, 0, 0};

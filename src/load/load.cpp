@@ -122,7 +122,8 @@ LoadResult load(const std::string& path, const LoadOptions& options) {
   const std::set<std::string> files = options.cold ? files_of(opened) : std::set<std::string>();
   std::set<std::string> named;
   for (uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
-    if (options.cold) result.kept_in_memory = std::max(result.kept_in_memory, forget(opened, files));
+    if (options.cold)
+      result.kept_in_memory = std::max(result.kept_in_memory, forget(opened, files));
     result.epochs.push_back(take_epoch(loader, epoch, options.progress));
     result.last = loader.stats();
     for (const Fault& fault : result.last.bad) {

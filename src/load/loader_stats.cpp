@@ -34,8 +34,9 @@ std::string cores_for_step(const LoaderStats& stats) {
   }
   const double wanted = static_cast<double>(stats.samples_behind_first) / step;
   const double cores = wanted / rate_per_core(stats);
-  const auto more = static_cast<int64_t>(std::ceil(cores)) - static_cast<int64_t>(
-      stats.pictures ? stats.decode.threads : stats.fetch.threads);
+  const auto more =
+      static_cast<int64_t>(std::ceil(cores)) -
+      static_cast<int64_t>(stats.pictures ? stats.decode.threads : stats.fetch.threads);
   if (more <= 0) return "a larger `ahead` may help: its speed changes from batch to batch";
   return fmt::format("{} more would feed this step, which takes {}", more, per_second(wanted));
 }
@@ -73,7 +74,8 @@ std::string verdict_of(const LoaderStats& stats, unsigned cores) {
                        cores_for_step(stats));
   }
   return fmt::format(
-      "fetch limits: the storage gave {} to {} threads; a local disk, RAM (cache=) or fewer, larger "
+      "fetch limits: the storage gave {} to {} threads; a local disk, RAM (cache=) or fewer, "
+      "larger "
       "files (stoker pack) would be faster",
       format_rate(rate), stats.fetch.threads);
 }

@@ -22,8 +22,8 @@ using Kind = OrderOptions::Kind;
 constexpr uint64_t kLanes = 64;
 
 void check(uint64_t samples, const OrderOptions& options) {
-  const int given = int{!options.subset.empty()} + int{!options.weights.empty()} +
-                    int{!options.groups.empty()};
+  const int given =
+      int{!options.subset.empty()} + int{!options.weights.empty()} + int{!options.groups.empty()};
   const auto refuse = [](const std::string& why) { throw Error(ErrorKind::usage, why); };
   if (given > 1) refuse("subset, weights and shares: only one of them at a time");
   if (options.kind != Kind::shuffled && !(options.weights.empty() && options.groups.empty())) {
@@ -205,8 +205,8 @@ uint64_t EpochOrder::in_blocks(uint64_t position) const {
 Draw EpochOrder::in_groups(uint64_t position) const {
   const std::vector<uint64_t>& ends = order_->group_ends_;
   const uint64_t turn = shuffled_(position);
-  const auto group = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), turn) -
-                                         ends.begin());
+  const auto group =
+      static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), turn) - ends.begin());
   const uint64_t begin = group == 0 ? 0 : ends[group - 1];
   const std::vector<uint64_t>& members = order_->options_.groups[group].members;
   const uint64_t drawn = epoch_ * (ends[group] - begin) + (turn - begin);

@@ -179,7 +179,9 @@ double measured_mixing(const Order& order, const Order& full, uint64_t block, ui
       const EpochOrder each(orders, epoch);
       const uint64_t size = each.size();
       const uint64_t shift = mix64(mix64(0) + epoch) % size;
-      const auto of = [&](uint64_t sample) { return value[(sample + size - shift) % size / block]; };
+      const auto of = [&](uint64_t sample) {
+        return value[(sample + size - shift) % size / block];
+      };
       double mean = 0;
       for (uint64_t s = 0; s < size; ++s) mean += of(s);
       mean /= static_cast<double>(each.size());
@@ -198,8 +200,8 @@ double measured_mixing(const Order& order, const Order& full, uint64_t block, ui
 TEST(Order, MixingIsAtLeastWhatItSays) {
   const Order full = shuffled(40'960, 1);  // lanes of whole blocks
   EXPECT_EQ(full.mixing(256), 1);
-  for (const auto& [block, window] : std::vector<std::pair<uint64_t, uint64_t>>{
-           {20, 64}, {20, 256}, {40, 512}, {10, 4'096}}) {
+  for (const auto& [block, window] :
+       std::vector<std::pair<uint64_t, uint64_t>>{{20, 64}, {20, 256}, {40, 512}, {10, 4'096}}) {
     const Order order = blocks(40'960, block, window);
     const double said = order.mixing(128);
     const double measured = measured_mixing(order, full, block, 128);

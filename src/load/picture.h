@@ -5,14 +5,31 @@
 #include <string>
 #include <vector>
 
+#include "image/augment.h"
+#include "image/finish.h"
+#include "load/augmentation.h"
+#include "load/batch.h"
 #include "load/geometry.h"
 
 namespace stoker {
 
-/// How an encoded photo becomes a training picture.
+/// torchvision's MixUp or CutMix.
+struct BatchMix {
+  enum class Kind : uint8_t { mix_up, cut_mix };
+  Kind kind = Kind::mix_up;
+  double alpha = 1;
+};
+
+/// How an encoded photo becomes a training picture, step by step, and pictures a batch.
 struct PictureRecipe {
   Geometry geometry{std::vector<GeometryStep>{}};
-  Size size;  // of the pictures
+  std::vector<AugmentationStep> augmentation;
+  Finisher finisher{FinishOptions{}};
+  std::vector<RandomErasing> erasing;
+  /// One after the other; of several in one place chance takes one.
+  std::vector<std::vector<BatchMix>> mixing;
+  uint32_t classes = 0;  // that labels count, where there is mixing
+  Size size;             // of the pictures
 
   /// Of one picture, as it lies in a batch.
   std::string element() const;
@@ -27,7 +44,13 @@ class PictureMaker {
 
  private:
   ImageDecoder decoder_;
-  std::vector<uint8_t> scratch_;
+  Augmenter augmenter_;
+  std::vector<uint8_t> scratch_, picture_;
 };
+
+/// Mixes the pictures of a batch; labels become as many numbers as there are classes.
+/// Throws Error(unsupported) where a label is none of them.
+void mix_batch(const PictureRecipe& recipe, SampleRandom& random, BatchMemory& memory,
+               LoadedBatch& batch);
 
 }  // namespace stoker

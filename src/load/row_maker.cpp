@@ -65,8 +65,7 @@ void fill_number(const ColumnPlan& plan, const Value& value, std::byte* to) {
     return store(to, static_cast<double>(*integer));
   }
   if (plan.element == "float64" && real != nullptr) return store(to, *real);
-  throw Error(ErrorKind::corrupt,
-              plan.element == "int64" ? "is no whole number" : "is no number");
+  throw Error(ErrorKind::corrupt, plan.element == "int64" ? "is no whole number" : "is no number");
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class SampleCache {
   struct Kept {
     uint64_t offset = 0;  // in the file
     uint64_t length = 0;
-    uint32_t crc = 0;  // of what is in the file
+    uint32_t crc = 0;                   // of what is in the file
     std::unique_ptr<std::byte[]> data;  // in memory
   };
   struct Name {

@@ -25,10 +25,10 @@ Sources::Sources(const std::vector<LoadSource>& sources) {
       if (!known) {
         fields_.push_back(field);
       } else if (!merge_field(fields_[*known], field)) {
-        throw Error(ErrorKind::usage,
-                    fmt::format("field '{}' is {} in one dataset and {} in another",
-                                printable(field.name), name_of(fields_[*known].type),
-                                name_of(field.type)));
+        throw Error(
+            ErrorKind::usage,
+            fmt::format("field '{}' is {} in one dataset and {} in another", printable(field.name),
+                        name_of(fields_[*known].type), name_of(field.type)));
       }
     }
   }
@@ -47,8 +47,8 @@ std::optional<uint32_t> Sources::find(std::string_view field) const {
 
 Sources::Place Sources::place(uint64_t sample) const {
   if (ends_.size() == 1) return {0, sample};
-  const auto source = static_cast<uint32_t>(
-      std::upper_bound(ends_.begin(), ends_.end(), sample) - ends_.begin());
+  const auto source =
+      static_cast<uint32_t>(std::upper_bound(ends_.begin(), ends_.end(), sample) - ends_.begin());
   return {source, sample - first(source)};
 }
 

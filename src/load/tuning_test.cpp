@@ -6,8 +6,8 @@
 namespace stoker {
 namespace {
 
-const TuningLimits kLimits = {.most_fetch = 64, .most_decode = 4, .least_ahead = 3, .most_ahead = 8,
-                              .cores = 4};
+const TuningLimits kLimits = {
+    .most_fetch = 64, .most_decode = 4, .least_ahead = 3, .most_ahead = 8, .cores = 4};
 
 /// What a stage with so many threads did in one second, by shares.
 StageTime stage(unsigned threads, double busy, double computing, double input, double room) {

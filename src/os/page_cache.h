@@ -12,9 +12,9 @@ struct CachedBytes {
   uint64_t all = 0;
 };
 
-/// Asks the kernel to forget what it has of a file, so that the next read comes from the disk; needs
-/// no privilege. Returns what it has kept all the same (all of it, where the file lies in memory as
-/// on tmpfs). A file that cannot be opened counts as nothing.
+/// Asks the kernel to forget what it has of a file, so that the next read comes from the disk;
+/// needs no privilege. Returns what it has kept all the same (all of it, where the file lies in
+/// memory as on tmpfs). A file that cannot be opened counts as nothing.
 CachedBytes drop_from_page_cache(const std::string& path);
 
 }  // namespace stoker

@@ -15,12 +15,11 @@ class CudaDriver {
     if (library == nullptr) return;
     int (*init)(unsigned) = nullptr;
     int (*retain)(void**, int) = nullptr;
-    const bool found = find(library, "cuInit", init) &&
-                       find(library, "cuDevicePrimaryCtxRetain", retain) &&
-                       find(library, "cuCtxPushCurrent_v2", push_) &&
-                       find(library, "cuCtxPopCurrent_v2", pop_) &&
-                       find(library, "cuMemHostRegister_v2", register_) &&
-                       find(library, "cuMemHostUnregister", unregister_);
+    const bool found =
+        find(library, "cuInit", init) && find(library, "cuDevicePrimaryCtxRetain", retain) &&
+        find(library, "cuCtxPushCurrent_v2", push_) && find(library, "cuCtxPopCurrent_v2", pop_) &&
+        find(library, "cuMemHostRegister_v2", register_) &&
+        find(library, "cuMemHostUnregister", unregister_);
     // The context that CUDA's runtime, and so every framework, uses for the first GPU it sees.
     if (!found || init(0) != 0 || retain(&context_, 0) != 0) context_ = nullptr;
   }
