@@ -32,9 +32,9 @@ T get(const nb::dict& given, const char* name) {
   }
 }
 
-Range range_of(const std::pair<double, double>& pair) { return {pair.first, pair.second}; }
+NumberRange range_of(const std::pair<double, double>& pair) { return {pair.first, pair.second}; }
 
-std::optional<Range> maybe_range(const nb::dict& given, const char* name) {
+std::optional<NumberRange> maybe_range(const nb::dict& given, const char* name) {
   const auto pair = get<std::optional<std::pair<double, double>>>(given, name);
   return pair ? std::optional(range_of(*pair)) : std::nullopt;
 }

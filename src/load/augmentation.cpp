@@ -120,7 +120,7 @@ class Drawing {
                                         Operation::saturation, Operation::hue};
     std::array<double, 4> factors{};
     for (size_t i = 0; i < 4; ++i) {  // also those that have no range: all steps draw alike
-      const Range range = ranges[i].value_or(Range{});
+      const NumberRange range = ranges[i].value_or(NumberRange{});
       factors[i] = static_cast<float>(random_.uniform(range.low, range.high));
     }
     for (const int i : order) {

@@ -16,14 +16,14 @@ namespace stoker {
 // distributions of torchvision.transforms.v2. Which numbers are drawn is decided by `random` alone;
 // the order in which they are is fixed, because it decides the pixels of a seed.
 
-struct Range {
+struct NumberRange {
   double low = 0, high = 0;
 };
 
 /// Each factor is drawn evenly from its range, and the four are applied in random order. What has
 /// no range stays.
 struct ColorJitter {
-  std::optional<Range> brightness, contrast, saturation, hue;
+  std::optional<NumberRange> brightness, contrast, saturation, hue;
 };
 
 struct RandAugment {
@@ -63,8 +63,8 @@ void augment(const std::vector<AugmentationStep>& steps, SampleRandom& random, A
 
 struct RandomErasing {
   double p = 0.5;
-  Range scale{0.02, 0.33};                               // part of the picture
-  Range ratio{0.3, 3.3};                                 // of height to width
+  NumberRange scale{0.02, 0.33};                         // part of the picture
+  NumberRange ratio{0.3, 3.3};                           // of height to width
   std::optional<std::array<float, 3>> value{{0, 0, 0}};  // by channel; none: normal noise
 };
 

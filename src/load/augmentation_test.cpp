@@ -11,7 +11,7 @@ namespace stoker {
 namespace {
 
 const std::vector<AugmentationStep> kEveryStep = {
-    ColorJitter{Range{0.6, 1.4}, Range{0.6, 1.4}, std::nullopt, Range{-0.1, 0.1}},
+    ColorJitter{NumberRange{0.6, 1.4}, NumberRange{0.6, 1.4}, std::nullopt, NumberRange{-0.1, 0.1}},
     RandAugment{},
     TrivialAugmentWide{31, {Resample::bilinear, {1, 2, 3}}},
     RandomHorizontalFlip{},

@@ -2,6 +2,9 @@
 #include "load/epoch_run.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +32,10 @@ constexpr unsigned kAhead = 3;
 constexpr unsigned kMostAhead = 8;
 /// Samples that are tried in the place of a bad one.
 constexpr uint64_t kReplacements = 100;
+/// Bad samples one behind the other, whichever thread met them, that are no chance any more.
+constexpr uint64_t kBadInARow = 1000;
+/// Those who feed step back for whoever trains: a step that does not get a core holds up all.
+constexpr int kNiceness = 5;
 constexpr double kTuningSeconds = 0.25;
 
 double seconds(std::chrono::steady_clock::duration duration) {
@@ -167,6 +174,8 @@ void EpochRun::stop() {
 
 template <typename Work>
 void EpochRun::guard(Work work) {
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)),
+                kNiceness);  // this thread's
   try {
     work();
   } catch (...) {
@@ -435,6 +444,18 @@ bool EpochRun::replace_row(RowMaker& maker, uint64_t batch, uint64_t row, Loaded
     }
   }
   return false;
+}
+
+/// Throws where so many are bad that it is not the samples.
+void EpochRun::note_bad(const SampleError& error) {
+  if (++bad_in_a_row_ >= kBadInARow) {
+    throw Error(error.kind(),
+                fmt::format("{} samples in a row cannot be loaded, the last one: {}", kBadInARow,
+                            error.what()),
+                error.os_error());
+  }
+  const std::lock_guard lock(mutex_);
+  stats_.bad.push_back(error.fault());
 }
 
 void EpochRun::make_rows(RowMaker& maker, Chunk& chunk) {

@@ -81,6 +81,7 @@ class EpochRun {
   void dispatch(StageClock& clock);
   void decode(unsigned number);
   void make_rows(RowMaker& maker, Chunk& chunk);
+  void note_bad(const SampleError& error);
   bool replace_row(RowMaker& maker, uint64_t batch, uint64_t row, LoadedBatch& into);
   void finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good);
   void finish_batch(Slot& slot, uint64_t number) const;
@@ -112,6 +113,7 @@ class EpochRun {
   LoaderStats stats_;
   Tuning tuning_;
   StageSums fetch_sums_, decode_sums_;
+  std::atomic<uint64_t> bad_in_a_row_{0};
   const Clock::time_point begin_ = Clock::now();
   Clock::time_point first_batch_, tuned_ = begin_;
   LoaderStats at_last_tuning_;

@@ -87,16 +87,20 @@ void RowMaker::make(const FetchedRow& fetched, const Draw& draw, LoadedBatch& ba
     if (item != items.end()) {
       fill(*fetched.from, *item, draw, batch.columns[number], plan, row);
     } else if (plan.kind != ColumnPlan::Kind::values) {
-      throw Error(ErrorKind::corrupt,
-                  fmt::format("sample '{}' has no field '{}'", printable(sources_.key(draw.sample)),
-                              printable(plan.name)));
+      Fault fault;
+      fault.sample = sources_.key(draw.sample);
+      fault.cause = fmt::format("has no field '{}'", printable(plan.name));
+      throw SampleError(ErrorKind::corrupt, std::move(fault), 0);
     }
   }
 }
 
 void RowMaker::fill(const FetchedSamples& from, const Item& item, const Draw& draw,
                     BatchColumn& column, const ColumnPlan& plan, uint64_t row) {
-  if (item.failed) throw_failure(from.failure(item));
+  if (item.failed) {
+    const ReadFailure& failure = from.failure(item);
+    throw SampleError(failure.kind, failure.fault, failure.os_error);
+  }
   const Reader& reader = sources_.reader(from.source);
   try {
     switch (plan.kind) {
@@ -113,7 +117,7 @@ void RowMaker::fill(const FetchedSamples& from, const Item& item, const Draw& dr
         return;
     }
   } catch (const Error& error) {
-    throw Error(error.kind(), reader.fault(from.batch, item, error.what()).message());
+    throw SampleError(error.kind(), reader.fault(from.batch, item, error.what()), 0);
   }
 }
 

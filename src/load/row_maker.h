@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "load/batch.h"
 #include "load/columns.h"
 #include "load/fetch.h"
@@ -14,6 +15,17 @@
 
 namespace stoker {
 
+/// What is wrong with a sample, and where it lies.
+class SampleError : public Error {
+ public:
+  SampleError(ErrorKind kind, Fault what, int os_error)
+      : Error(kind, what.message(), os_error), fault_(std::move(what)) {}
+  const Fault& fault() const { return fault_; }
+
+ private:
+  Fault fault_;
+};
+
 /// The stage that turns what was fetched into rows of a batch. One per thread.
 class RowMaker {
  public:
@@ -21,7 +33,7 @@ class RowMaker {
   RowMaker(const Sources& sources, const std::vector<ColumnPlan>& columns,
            const PictureRecipe* recipe, uint64_t seed, uint64_t epoch);
 
-  /// Throws Error that names the sample and what is wrong with it.
+  /// Throws SampleError.
   void make(const FetchedRow& fetched, const Draw& draw, LoadedBatch& batch, uint64_t row);
 
  private:

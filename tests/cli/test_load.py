@@ -51,7 +51,8 @@ def test_bad_photo_is_named_and_skipped_when_asked(stoker_cli, photos):
     assert "a/004" in refused.stderr and "ends too early" in refused.stderr
     finished = stoker_cli("load", photos, "--skip-bad", "--json").json
     assert [epoch["samples"] for epoch in finished["epochs"]] == [49, 49]
-    assert [bad["sample"] for bad in finished["bad"]] == ["a/004"]
+    [bad] = finished["bad"]
+    assert (bad["shard"], bad["sample"], bad["field"]) == ("a/004.jpg", "a/004", "image") and "ends too early" in bad["cause"]
 
 
 def test_wrong_use(stoker_cli, photos, tmp_path):

@@ -117,7 +117,7 @@ def test_deleted(dataset, kind, on_error):
     assert error or on_error != "raise"
     assert not error or names_a_file(error, dataset)
     assert error or rows + len(bad) >= COUNT
-    assert all(names_a_file(fault["cause"], dataset) for fault in bad)
+    assert all(names_a_file(fault["message"], dataset) for fault in bad)
     with pytest.raises((OSError, ValueError)):
         stoker.Loader(dataset, 2, RECIPE)
 
@@ -135,7 +135,7 @@ def test_replaced_as_a_whole(dataset, made, kind, tmp_path, on_error):
     assert rows < COUNT or on_error == "replace"
     assert error or on_error != "raise"
     assert not error or names_a_file(error, dataset)
-    assert all(names_a_file(fault["cause"], dataset) for fault in bad)
+    assert all(names_a_file(fault["message"], dataset) for fault in bad)
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
@@ -166,3 +166,11 @@ def test_truncated_while_loading(made, tmp_path):
 
     _, error, _ = load_and(truncate, tmp_path / "train", "raise")
     assert ".tar" in error and "has changed since it was indexed" in error
+
+
+def test_so_many_bad_samples_are_no_chance(tmp_path):
+    """A file system that went away must not look like an epoch of skipped samples."""
+    write_files(tmp_path / "texts", {f"{i:04d}.jpg": b"no photo" for i in range(1200)})
+    stoker.pack(tmp_path / "texts", tmp_path / "packed")
+    with pytest.raises(stoker.UnsupportedError, match="1000 samples in a row cannot be loaded"):
+        list(stoker.Loader(tmp_path / "packed", 8, RECIPE, on_error="skip"))
