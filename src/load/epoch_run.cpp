@@ -471,15 +471,12 @@ void EpochRun::make_rows(RowMaker& maker, Chunk& chunk) {
       const uint64_t to = chunk.first_row + i;
       try {
         maker.make(chunk.rows[i], chunk.draws[i], *batch, to);
-      } catch (const Error& error) {
+        bad_in_a_row_ = 0;
+      } catch (const SampleError& error) {
         if (options_.on_error == OnError::raise) throw;
-        Fault fault;
-        fault.sample = parts_.sources.key(chunk.draws[i].sample);
-        fault.cause = error.what();
+        note_bad(error);
         good[i] =
             options_.on_error == OnError::replace && replace_row(maker, chunk.batch, to, *batch);
-        const std::lock_guard lock(mutex_);
-        stats_.bad.push_back(std::move(fault));
       }
     }
     finish_rows(chunk, good);
