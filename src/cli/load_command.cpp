@@ -23,13 +23,10 @@ constexpr std::array kOptions = {
     Option{"--batch", "N", "samples in a batch (default: 256)"},
     Option{"--epochs", "N", "how often all samples are loaded (default: 2)"},
     Option{"--order", "ORDER",
-           "shuffled, sequential (as the samples lie), or blocks: neighbours are read together and "
-           "mixed in memory (default: shuffled)"},
-    Option{"--cold", "",
-           "make the kernel forget the dataset before every epoch: reads are the disk's"},
+           "shuffled, sequential, or blocks, mixed in memory (default: shuffled)"},
+    Option{"--cold", "", "make the kernel forget the dataset before every epoch"},
     Option{"--skip-bad", "", "leave out samples that cannot be read, name them, and go on"},
-    Option{"--threads", "N",
-           "threads that decode (default: as many of the cores that this process may use as help)"},
+    Option{"--threads", "N", "threads that decode (default: as many of the usable cores as help)"},
     kJsonOption,
     kHelpOption,
 };
