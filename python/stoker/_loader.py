@@ -111,6 +111,7 @@ class Loader:
         recipe = _transforms._recipe(transforms, layout, len(self._datasets[0].classes))
         self._functions = Functions(recipe.functions)
         self._output = _output(output, device, recipe.bfloat16)
+        self._padded = frozenset(pad or ())
         self._seed = seed
         groups = _groups(self._datasets, weights, mix)
         self._core = _core.Loader(
@@ -147,8 +148,8 @@ class Loader:
         self._watch: _Watch | None = None
 
     def __len__(self) -> int:
-        """Batches of an epoch; behind load_state_dict(), those that are left of it."""
-        return self._core.batches(self._position if self._resumed else 0)
+        """Batches of a whole epoch, also where load_state_dict() left less of the next one."""
+        return self._core.batches(0)
 
     def __iter__(self) -> Iterator[Batch]:
         """An epoch; behind load_state_dict(), what is left of one. An epoch that was left midway is over."""
@@ -177,6 +178,15 @@ class Loader:
                 raise RuntimeError("another iteration over this Loader has begun: make a Loader for each")
         self._epoch += 1
         self._position = 0
+
+    def _peek(self) -> Batch:
+        """A batch that has rows, to see what they are like; everything is as it was before."""
+        place = self._epoch, self._position, self._resumed
+        batch = next((batch for batch in self if len(batch.get("sample", [0]))), None)
+        self._epoch, self._position, self._resumed = place
+        if batch is None:
+            raise ValueError("there is no batch in an epoch: too few samples for drop_last, or all of them skipped")
+        return batch
 
     def _take(self, wait: bool = True) -> tuple[Batch, int] | None:
         """The next batch, on its way to where it is wanted; None at the end, or where it is not there yet."""
@@ -208,11 +218,28 @@ class Loader:
         epoch, position = int(state["epoch"]), int(state["position"])
         if epoch < 0 or not 0 <= position <= self._core.turns():
             raise ValueError(f"epoch {epoch}, position {position} of {self._core.turns()}: there is no such place")
-        self._epoch = epoch
-        self._position = position
+        # Behind the last batch of an epoch there is nothing left of it, and the next one begins.
+        over = position > 0 and not self._core.batches(position)
+        self._epoch = epoch + over
+        self._position = 0 if over else position
         self._resumed = True
 
-    def save_on_signal(self, path: Path, signals: Sequence[int] = (signal.SIGTERM, signal.SIGUSR1)) -> None:
+    def set_epoch(self, epoch: int) -> None:
+        """Which epoch the next iteration is, where a framework counts them; without it, each is the one behind the last.
+
+        Where load_state_dict() led into the midst of this very epoch, it goes on there.
+        """
+        if epoch < 0:
+            raise ValueError(f"epoch {epoch}: should be 0 or more")
+        if not self._resumed or epoch != self._epoch:
+            self._epoch, self._position, self._resumed = epoch, 0, False
+
+    @property
+    def sampler(self) -> Loader:
+        """Itself: for frameworks and scripts that call `loader.sampler.set_epoch(epoch)`, as DistributedSampler needs."""
+        return self
+
+    def save_on_signal(self, path: Path | None = None, signals: Sequence[int] = (signal.SIGTERM, signal.SIGUSR1)) -> None:
         """When one of the signals comes (as Slurm sends before it takes a node away), write the state to `path`.
 
         Done between two batches, so that the one before has been trained with; then Preempted is raised there, which
@@ -226,9 +253,10 @@ class Loader:
                 torch.save(model.state_dict(), "model.pt")
                 raise
 
-        A second signal does at once what it would have done without this.
+        Without a path it is only raised: for those who put state_dict() into the file of the model. A second signal does
+        at once what it would have done without this.
         """
-        self._watch = _Watch(os.fspath(path), signals)  # type: ignore[arg-type]
+        self._watch = _Watch(path, signals)  # type: ignore[arg-type]
 
     def resume(self, path: Path) -> bool:
         """load_state_dict() of a file of save_on_signal(); False where there is none."""
@@ -241,7 +269,8 @@ class Loader:
 
     def _save_if_preempted(self) -> None:
         if self._watch is not None and self._watch.received is not None:
-            _save(self._watch.path, self.state_dict())
+            if self._watch.path is not None:
+                _save(self._watch.path, self.state_dict())
             raise Preempted(self._watch.received, self._watch.path)
 
     def stats(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Preempted(SystemExit):
-    """A signal said that this process will be ended: raised between two batches, once the state is saved.
+    """A signal said that this process will be ended: raised between two batches, once the state is saved to `path`.
 
     Catch it to save the model. Nobody who does not catch it sees more than the process end with the status that the
     signal would have given it.
@@ -21,7 +21,7 @@ class Preempted(SystemExit):
 
     __module__ = "stoker"
 
-    def __init__(self, number: int, path: str) -> None:
+    def __init__(self, number: int, path: str | None) -> None:
         super().__init__(128 + number)
         self.signal = number
         self.path = path
@@ -30,10 +30,10 @@ class Preempted(SystemExit):
 class _Watch:
     """Notes the signals; a second one does what it did before."""
 
-    def __init__(self, path: str | os.PathLike[str], signals: Sequence[int]) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, signals: Sequence[int]) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("save_on_signal: should be called in the main thread, which alone gets signals")
-        self.path = os.path.abspath(path)
+        self.path = None if path is None else os.path.abspath(path)
         self.received: int | None = None
         self._before = {number: signal.signal(number, self._note) for number in signals}
 

@@ -13,6 +13,8 @@ namespace {
 
 /// Waiting that nobody minds.
 constexpr double kLittle = 0.02;
+/// Time between batches that is no training.
+constexpr double kHardlyAStep = 0.05;
 
 double share(double part, double all) { return all > 0 ? part / all : 0; }
 
@@ -29,7 +31,7 @@ std::string per_second(double rate) {
 /// Cores that would keep up with the step, in words; empty where there is no step to speak of.
 std::string cores_for_step(const LoaderStats& stats) {
   const double step = stats.seconds_behind_first - stats.waited_behind_first;
-  if (share(step, stats.seconds_behind_first) < kLittle || stats.samples_behind_first == 0) {
+  if (share(step, stats.seconds_behind_first) < kHardlyAStep || stats.samples_behind_first == 0) {
     return "more cores help";
   }
   const double wanted = static_cast<double>(stats.samples_behind_first) / step;

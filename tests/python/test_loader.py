@@ -131,6 +131,48 @@ def test_resume_is_exact_with_other_ranks_and_threads(dataset):
         assert sum(map(len, found.values())) <= COUNT + after - 1
 
 
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_state_behind_the_last_batch_is_that_of_the_next_epoch(dataset, drop_last):
+    """Whoever counts batches never asks for the one behind the last: there the epoch is not over yet."""
+    loader = stoker.Loader(dataset, 4, fields=["label"], drop_last=drop_last)
+    whole = [[batch["sample"].tolist() for batch in loader] for _ in range(2)]
+    loader.set_epoch(0)
+    batches = iter(loader)
+    assert [next(batches)["sample"].tolist() for _ in range(len(loader))] == whole[0]
+    resumed = stoker.Loader(dataset, 4, fields=["label"], drop_last=drop_last)
+    resumed.load_state_dict(loader.state_dict())
+    assert resumed.state_dict()["epoch"] == 1
+    assert [batch["sample"].tolist() for batch in resumed] == whole[1]
+
+
+def test_set_epoch(dataset):
+    loader = stoker.Loader(dataset, 4, fields=["label"])
+    assert loader.sampler is loader
+
+    def epoch():
+        return [batch["sample"].tolist() for batch in loader]
+
+    whole = [epoch() for _ in range(3)]
+    for number in (1, 0, 2):
+        loader.sampler.set_epoch(number)
+        assert epoch() == whole[number]
+    loader.set_epoch(1)
+    for _ in zip(range(2), loader):
+        pass
+    state = loader.state_dict()
+    loader.set_epoch(1)  # left midway: from the start
+    assert epoch() == whole[1]
+    loader.load_state_dict(state)
+    assert len(loader) == len(whole[1])
+    loader.set_epoch(1)  # resumed midway: from there
+    assert epoch() == whole[1][2:]
+    loader.load_state_dict(state)
+    loader.set_epoch(2)
+    assert epoch() == whole[2]
+    with pytest.raises(ValueError, match="epoch -1"):
+        loader.set_epoch(-1)
+
+
 def test_state_of_another_loader_is_refused(dataset):
     loader = stoker.Loader(dataset, 4, RECIPE, seed=1)
     for change in ({"seed": 2}, {"turns": 7}, {"order": 1}, {"version": 9}):

@@ -87,4 +87,19 @@ def test_what_was_there_before_is_called_too(dataset, tmp_path):
     other = stoker.Loader(dataset, 4, fields=["label"])
     assert not other.resume(tmp_path / "missing.json")
     assert other.resume(tmp_path / "state.json")
-    assert len(other) == 9 and sum(len(batch["label"]) for batch in other) == 36
+    assert sum(len(batch["label"]) for batch in other) == 36
+
+
+def test_without_a_path_it_is_only_raised(dataset, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = signal.getsignal(signal.SIGUSR1)
+    try:
+        loader = stoker.Loader(dataset, 4, fields=["label"])
+        loader.save_on_signal(signals=[signal.SIGUSR1])
+        with pytest.raises(stoker.Preempted) as told:
+            for _ in loader:
+                signal.raise_signal(signal.SIGUSR1)
+        assert told.value.path is None and loader.state_dict()["position"] == 4
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert list(tmp_path.iterdir()) == []
