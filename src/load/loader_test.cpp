@@ -153,6 +153,73 @@ TEST_F(LoaderThreaded, FailureReachesWhoeverAsks) {
   EXPECT_EQ(careful->stats().bad[0].sample, "k40");
 }
 
+/// The labels of an epoch, by how often they came.
+std::map<int64_t, int> labels_of(Loader& loading, uint64_t epoch) {
+  loading.start(epoch, 0);
+  std::map<int64_t, int> seen;
+  std::shared_ptr<LoadedBatch> batch;
+  for (;;) {
+    const Loader::Next next = loading.next(batch, std::chrono::milliseconds(20));
+    if (next == Loader::Next::end) return seen;
+    if (next == Loader::Next::not_yet) continue;
+    for (uint64_t row = 0; row < batch->rows; ++row) {
+      ++seen[load<int64_t>(batch->find(kLabelField)->row(row))];
+    }
+  }
+}
+
+TEST_F(LoaderThreaded, BlocksComeWholeWithAnyNumberOfRanks) {
+  const auto index = make(200);
+  LoaderOptions blocks = options(8);
+  blocks.order.kind = OrderOptions::Kind::blocks;
+  blocks.block_bytes = 1'000;
+  blocks.window_bytes = 6'000;
+  for (const uint32_t world : {1U, 2U, 3U}) {
+    std::map<int64_t, int> seen;
+    for (uint32_t rank = 0; rank < world; ++rank) {
+      blocks.ranks = {rank, world};
+      blocks.remainder = Remainder::drop;
+      for (const auto& [label, count] : labels_of(*loader(index, blocks), 1)) seen[label] += count;
+    }
+    EXPECT_EQ(seen.size(), 200 / world * world);
+    for (const auto& [label, count] : seen) EXPECT_EQ(count, 1) << label;
+  }
+  // May be left in the midst of a window.
+  for (int taken = 0; taken < 6; ++taken) {
+    const auto leaving = loader(index, blocks);
+    leaving->start(0, 0);
+    for (int i = 0; i < taken; ++i) ASSERT_NE(next(*leaving), nullptr);
+  }
+}
+
+TEST_F(LoaderThreaded, FieldsWithoutPicturesNeedNoDecoding) {
+  LoaderOptions plain = options(8);
+  plain.picture.reset();
+  plain.cache = CacheOptions{"", 10'000};
+  const auto loading = loader(make(200), plain);
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) EXPECT_EQ(labels_of(*loading, epoch).size(), 200U);
+  EXPECT_EQ(loading->stats().decode.threads, 0U);
+  EXPECT_GT(loading->stats().cache_hits, 0U);
+  EXPECT_LE(loading->stats().cache_bytes, 10'000U);
+}
+
+TEST_F(LoaderThreaded, ABadSampleRaisesInItsTurn) {
+  const auto index = make(100);
+  {
+    std::fstream shard(scratch_.path() + "/a.bin", std::ios::binary | std::ios::in | std::ios::out);
+    shard.seekp(static_cast<std::streamoff>(73 * bitmap(0).size() + 100));
+    shard.put('x');
+  }
+  LoaderOptions in_order = options(8);
+  in_order.order.kind = OrderOptions::Kind::sequential;
+  for (int turn = 0; turn < 20; ++turn) {
+    const auto failing = loader(index, in_order);
+    failing->start(0, 0);
+    for (int i = 0; i < 7; ++i) ASSERT_NE(next(*failing), nullptr);
+    EXPECT_THROW(next(*failing), Error);
+  }
+}
+
 TEST_F(LoaderThreaded, BatchesOutliveTheLoader) {
   std::vector<std::shared_ptr<LoadedBatch>> kept;
   {
