@@ -34,8 +34,8 @@ constexpr std::array<std::pair<const char*, PaddingMode>, 4> kModes = {{
     {"symmetric", PaddingMode::symmetric},
 }};
 
-template <typename T, size_t N>
-T find(const std::array<std::pair<const char*, T>, N>& names, const std::string& given) {
+template <typename T, size_t kCount>
+T find(const std::array<std::pair<const char*, T>, kCount>& names, const std::string& given) {
   for (const auto& [name, value] : names) {
     if (name == given) return value;
   }

@@ -28,9 +28,9 @@ struct ResampleWeights {
   uint32_t stride = 0;          // weights per output pixel; those behind `count` are 0
   std::vector<int32_t> values;  // stride for each output pixel
 
-  /// Fills it for `in` pixels that become `out`, of which only `count` from `begin` on are wanted.
+  /// Fills it for `in` pixels that become `out`, of which `wanted` from `begin` on are computed.
   /// `filter` is not nearest.
-  void set(uint32_t in, uint32_t out, uint32_t begin, uint32_t count, Resample filter);
+  void set(uint32_t in, uint32_t out, uint32_t begin, uint32_t wanted, Resample filter);
   /// Counts input pixels from the first that is used; returns which one that was, and how many
   /// are used.
   Window make_relative();

@@ -43,6 +43,6 @@ std::vector<ColumnPlan> plan_columns(const Sources& sources,
 /// column NAME_length of their true lengths. Throws Error(unsupported) where they have no common
 /// number of dimensions or type.
 void pad_column(const ColumnPlan& plan, uint64_t rows, BatchMemory& memory, LoadedBatch& batch,
-                size_t column);
+                size_t number);
 
 }  // namespace stoker
