@@ -16,21 +16,13 @@
 
 #include "base/error.h"
 #include "bind.h"
+#include "convert.h"
 #include "image/mix.h"
 
 namespace nb = nanobind;
 
 namespace stoker::python {
 namespace {
-
-template <typename T>
-T get(const nb::dict& given, const char* name) {
-  try {
-    return nb::cast<T>(given[name]);
-  } catch (const nb::cast_error&) {
-    throw Error(ErrorKind::usage, fmt::format("{}: is of another type than it should be", name));
-  }
-}
 
 NumberRange range_of(const std::pair<double, double>& pair) { return {pair.first, pair.second}; }
 

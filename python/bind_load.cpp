@@ -35,11 +35,6 @@ T choice(const char* option, const std::string& given,
   throw Error(ErrorKind::usage, fmt::format("{} '{}': should be one of {}", option, given, known));
 }
 
-template <typename T>
-T get(const nb::dict& given, const char* name) {
-  return nb::cast<T>(given[name]);
-}
-
 OrderOptions order_of(const nb::dict& given) {
   OrderOptions order;
   order.kind = choice<OrderOptions::Kind>("shuffle", get<std::string>(given, "kind"),
@@ -161,7 +156,7 @@ nb::object next(Loader& loader, double patience) {
   nb::dict columns;
   for (BatchColumn& column : batch->columns)
     columns[column.name.c_str()] = column_of(batch, column);
-  columns["sample"] = array_of(batch, batch->samples.data(), {batch->rows}, "uint64");
+  columns["sample"] = array_of(batch, batch->samples.data(), {batch->rows}, "int64");
   return nb::make_tuple(columns, batch->position);
 }
 
@@ -212,8 +207,12 @@ void bind_load(nb::module_& module) {
                    "None"))
       .def("turns", [](const Loader& loader) { return loader.order().size(); })
       .def("fingerprint", [](const Loader& loader) { return loader.order().fingerprint(); })
+      .def("data_fingerprint", [](const Loader& loader) { return loader.sources().fingerprint(); })
       .def(
-          "key", [](const Loader& loader, uint64_t sample) { return to_str(loader.key(sample)); },
+          "key",
+          [](const Loader& loader, uint64_t sample) {
+            return to_str(loader.sources().key(sample));
+          },
           nb::arg("sample"), nb::sig("def key(self, sample: int) -> str"))
       .def("stats", &stats, nb::sig("def stats(self) -> dict[str, typing.Any]"))
       .def("verdict",

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "dataset/scan.h"
 #include "dataset/schema.h"
 
@@ -26,6 +27,18 @@ nanobind::str from_path(std::string_view path);
 
 /// Bytes of a size such as 512M; throws Error(usage) that names the argument.
 uint64_t to_size(std::string_view argument, std::string_view text);
+
+/// What a dict has under this name; throws Error(usage) that names it where it is of another type.
+template <typename T>
+T get(const nanobind::dict& given, const char* name) {
+  try {
+    return nanobind::cast<T>(given[name]);
+  } catch (const nanobind::cast_error&) {
+    throw Error(ErrorKind::usage, std::string(name) +
+                                      ": is of another type than it should be, or "
+                                      "too large");
+  }
+}
 
 nanobind::dict to_dict(const Field& field);
 /// Fields by name, in the order of the schema.

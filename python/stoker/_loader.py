@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import signal
 from collections import deque
@@ -104,12 +105,21 @@ class Loader:
             if value is not None and value < least:
                 raise ValueError(f"{name} {value}: should be {least} or more")
         self._datasets = _opened(data)
-        counts = [len(dataset._core) for dataset in self._datasets]
-        if not sum(counts):
+        if not sum(map(len, self._datasets)):
             raise ValueError(f"{self._datasets[0].path}: there is no sample in it")
+        if shuffle not in (True, False, "blocks"):
+            raise ValueError(f"shuffle {shuffle!r}: should be True, False or 'blocks'")
+        if isinstance(fields, str):
+            fields = [fields]
+        if fields is not None and not fields:
+            raise ValueError("fields: none of them? None means the usual ones")
+        if cache is None and cache_limit is not None:
+            raise ValueError("cache_limit: of which cache? cache='ram', or a directory")
         self._rank, self._world = ranks(rank, world_size)
-        recipe = _transforms._recipe(transforms, layout, len(self._datasets[0].classes))
+        recipe = _transforms._recipe(transforms, layout, _classes(self._datasets))
         self._functions = Functions(recipe.functions)
+        if recipe.picture is not None and fields is not None and "image" not in fields:
+            raise ValueError(f"fields {list(fields)}: transforms change 'image', which is not among them")
         self._output = _output(output, device, recipe.bfloat16)
         self._padded = frozenset(pad or ())
         self._seed = seed
@@ -161,14 +171,16 @@ class Loader:
         turn = self._turn
         self._functions.reset()
         self._core.start(self._epoch, self._position)
-        waiting: deque[tuple[Batch, int]] = deque()
+        waiting: deque[tuple[Batch, int] | Exception] = deque()
         while True:
             self._save_if_preempted()
             found = waiting.popleft() if waiting else self._take()
             if found is None:
                 break
-            if self._output.ahead and (following := self._take(wait=False)):
-                waiting.append(following)
+            if isinstance(found, Exception):
+                raise found
+            if self._output.ahead:
+                self._take_ahead(waiting)
             batch = self._output.finish(found[0])
             self._position = found[1]
             del found
@@ -199,6 +211,14 @@ class Loader:
         batch, position = found  # type: ignore[misc]
         return self._output.begin(self._functions.apply(batch, self._core.key)), position
 
+    def _take_ahead(self, waiting: deque[tuple[Batch, int] | Exception]) -> None:
+        """Begins the next batch before this one is handed out; what goes wrong with it comes in its turn."""
+        try:
+            if (following := self._take(wait=False)) is not None:
+                waiting.append(following)
+        except Exception as error:
+            waiting.append(error)
+
     def state_dict(self) -> dict[str, int]:
         """Where training stands: a few numbers. Take it between batches; the same on every rank."""
         return {
@@ -206,6 +226,7 @@ class Loader:
             "turns": self._core.turns(),
             "seed": self._seed,
             "order": self._core.fingerprint(),
+            "data": self._core.data_fingerprint(),
             "epoch": self._epoch,
             "position": self._position,
         }
@@ -215,7 +236,7 @@ class Loader:
         for name, own in self.state_dict().items():
             if name not in ("epoch", "position") and state.get(name) != own:
                 raise ValueError(f"{name} is {state.get(name)!r} in the state, but {own!r} here: it is of another loader")
-        epoch, position = int(state["epoch"]), int(state["position"])
+        epoch, position = operator.index(state["epoch"]), operator.index(state["position"])
         if epoch < 0 or not 0 <= position <= self._core.turns():
             raise ValueError(f"epoch {epoch}, position {position} of {self._core.turns()}: there is no such place")
         # Behind the last batch of an epoch there is nothing left of it, and the next one begins.
@@ -223,13 +244,14 @@ class Loader:
         self._epoch = epoch + over
         self._position = 0 if over else position
         self._resumed = True
+        self._turn += 1  # an iteration under way is over
 
     def set_epoch(self, epoch: int) -> None:
         """Which epoch the next iteration is, where a framework counts them; without it, each is the one behind the last.
 
         Where load_state_dict() led into the midst of this very epoch, it goes on there.
         """
-        if epoch < 0:
+        if operator.index(epoch) < 0:
             raise ValueError(f"epoch {epoch}: should be 0 or more")
         if not self._resumed or epoch != self._epoch:
             self._epoch, self._position, self._resumed = epoch, 0, False
@@ -297,6 +319,17 @@ def _opened(data: Data | Sequence[Data]) -> list[Dataset]:
     return [one if isinstance(one, Dataset) else _open(one) for one in given]
 
 
+def _classes(datasets: list[Dataset]) -> int:
+    """How many there are; 0 where nobody knows. Label 3 must mean the same in all datasets."""
+    known = [tuple(dataset.classes) for dataset in datasets if dataset.classes]
+    if len(set(known)) > 1:
+        raise ValueError(
+            f"the datasets have different classes ({', '.join(known[0][:3])}, … and {', '.join(known[1][:3])}, …), so that a "
+            "label would mean several things: pack them together, or map the labels in a PerBatch function of each"
+        )
+    return len(known[0]) if known else 0
+
+
 def _members(datasets: list[Dataset]) -> list[np.ndarray[Any, Any]]:
     """The numbers of each dataset's samples, counted through; slices have only some."""
     members = []
@@ -319,8 +352,9 @@ def _subset(datasets: list[Dataset], subset: Sequence[int] | None) -> Any:
         chosen = np.asarray(subset)
         if chosen.ndim != 1 or not len(chosen) or chosen.dtype.kind not in "iu":
             raise ValueError("subset: should be numbers of samples, one or more")
-        if chosen.min() < 0 or chosen.max() >= len(members):
-            raise ValueError(f"subset: sample {chosen.max()} of {len(members)}")
+        for extreme in (chosen.min(), chosen.max()):
+            if not 0 <= extreme < len(members):
+                raise ValueError(f"subset: there is no sample {extreme}, only 0 to {len(members) - 1}")
         members = members[chosen]
     return members.tolist()
 
@@ -328,6 +362,10 @@ def _subset(datasets: list[Dataset], subset: Sequence[int] | None) -> Any:
 def _groups(datasets: list[Dataset], weights: Any, mix: Sequence[float] | None) -> list[tuple[float, list[int]]]:
     if isinstance(weights, str) and weights != "balanced":
         raise ValueError(f"weights {weights!r}: should be 'balanced', or one number for each sample")
+    if weights is not None and not isinstance(weights, str) and not len(weights):
+        raise ValueError("weights: should be one number for each sample")
+    if mix is not None and weights is not None:
+        raise ValueError("mix, weights: only one of them at a time")
     if mix is not None:
         if len(mix) != len(datasets):
             raise ValueError(f"mix: {len(mix)} shares for {len(datasets)} datasets")

@@ -27,9 +27,10 @@ def _torch(array: Any, element: str) -> Any:
     torch: Any = importlib.import_module("torch")
     if element == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    if array.dtype in (np.uint16, np.uint32, np.uint64) and element != "bfloat16":
-        array = array.view(f"int{8 * array.dtype.itemsize}")  # as wide; torch does little with unsigned ones
-    return torch.from_numpy(array)
+    try:
+        return torch.from_numpy(array)
+    except TypeError:  # before torch 2.3 had unsigned ones
+        return torch.from_numpy(array.astype("int64"))
 
 
 def _tensorflow(array: Any, element: str) -> Any:
@@ -71,12 +72,14 @@ class CudaOutput(Output):
     ahead = True
 
     def __init__(self, device: Any, bfloat16: frozenset[str]) -> None:
+        self._copying: collections.deque[tuple[Any, Batch]] = collections.deque()
         super().__init__("torch", bfloat16)
         torch: Any = importlib.import_module("torch")
+        if not torch.cuda.is_available():
+            raise ValueError(f"device {device!r}: torch finds no GPU here")
         self._torch = torch
         self._device = torch.device(device)
         self._stream = torch.cuda.Stream(self._device)
-        self._copying: collections.deque[tuple[Any, Batch]] = collections.deque()
 
     def begin(self, batch: Batch) -> Batch:
         torch = self._torch

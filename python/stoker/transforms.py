@@ -26,6 +26,7 @@ from stoker._augmentations import (
     RandomVerticalFlip,
     ToDtype,
     TrivialAugmentWide,
+    _check_probability,
     _finish_options,
 )
 
@@ -60,11 +61,6 @@ def _pair(size: int | Sequence[int], name: str = "size") -> tuple[int, int]:
     if len(pair) != 2 or not all(isinstance(side, int) and side > 0 for side in pair):
         raise ValueError(f"{name} {size!r}: should be one number of pixels, or (height, width)")
     return pair
-
-
-def _probability(p: float) -> None:
-    if not 0 <= p <= 1:
-        raise ValueError(f"p {p}: should be between 0 and 1")
 
 
 @dataclass(frozen=True)
@@ -184,7 +180,7 @@ class RandomHorizontalFlip:
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        _probability(self.p)
+        _check_probability(self.p)
 
     def _geometry(self) -> dict[str, Any]:
         return {"kind": "horizontal_flip", "p": float(self.p)}
@@ -275,7 +271,8 @@ def _recipe(transforms: Sequence[Transform], layout: Literal["NHWC", "NCHW"], cl
     kinds, functions = _sorted(transforms)
     if layout not in ("NHWC", "NCHW"):
         raise ValueError(f"layout {layout!r}: should be 'NHWC' or 'NCHW'")
-    if not transforms:
+    native = any(kinds.values()) or any(not isinstance(one, PerBatch) for one in functions)
+    if not native:
         if layout != "NHWC":
             raise ValueError("layout: is for pictures, which need transforms")
         return _Recipe(None, functions, frozenset())

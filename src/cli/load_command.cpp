@@ -35,8 +35,12 @@ LoadOptions options_of(const Arguments& arguments) {
   using Kind = OrderOptions::Kind;
   constexpr std::array<std::string_view, 3> kOrders = {"shuffled", "sequential", "blocks"};
   LoadOptions options;
-  options.crop = static_cast<uint32_t>(
-      std::min<uint64_t>(arguments.number("--crop", 1).value_or(options.crop), 1U << 14));
+  constexpr uint64_t kLargest = 16'384;
+  const uint64_t crop = arguments.number("--crop", 1).value_or(options.crop);
+  if (crop > kLargest) {
+    throw Error(ErrorKind::usage, fmt::format("--crop {}: {} is the most", crop, kLargest));
+  }
+  options.crop = static_cast<uint32_t>(crop);
   options.batch_size = arguments.number("--batch", 1).value_or(options.batch_size);
   options.epochs = arguments.number("--epochs", 1).value_or(options.epochs);
   const std::optional<std::string> order = arguments.choice("--order", kOrders);
@@ -48,8 +52,8 @@ LoadOptions options_of(const Arguments& arguments) {
     throw Error(ErrorKind::usage, "--crop and --raw: raw samples are not decoded, so not cropped");
   }
   options.skip_bad = arguments.flag("--skip-bad");
-  options.threads =
-      static_cast<unsigned>(std::min<uint64_t>(arguments.number("--threads", 1).value_or(0), 4096));
+  options.threads = static_cast<unsigned>(
+      std::min<uint64_t>(arguments.number("--threads", 1).value_or(0), 1U << 20));
   return options;
 }
 

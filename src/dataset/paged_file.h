@@ -31,6 +31,18 @@ class PagedFile {
   /// Copies bytes that may lie across pages. `offset` counts from `begin`.
   /// Throws Error(corrupt) where a checksum differs or the range lies outside.
   void read(uint64_t offset, MutableBytes into) const;
+  /// The same for a value of fixed size, which mostly lies within one page that is there.
+  template <typename T>
+  T read(uint64_t offset) const {
+    const uint64_t within = offset % kPageSize;
+    if (offset < size_ && sizeof(T) <= size_ - offset && within <= kPageSize - sizeof(T)) {
+      const std::byte* loaded = pages_[offset / kPageSize].load(std::memory_order_acquire);
+      if (loaded != nullptr) return load<T>(loaded + within);
+    }
+    T value;
+    read(offset, std::as_writable_bytes(std::span(&value, 1)));
+    return value;
+  }
 
  private:
   const std::byte* page(uint64_t number) const;

@@ -315,7 +315,7 @@ void Reader::fetch_shard(Fetcher& fetcher, const Segment& segment, const Batch& 
   const Extent& begin = batch.items[items.front()].located.extent;
   const auto file = open_shard(fetcher, segment, begin.number);
   thread_local std::byte gap[kMaxGap];
-  MutableBytes pieces[3 * kMaxPieces];
+  thread_local MutableBytes pieces[3 * kMaxPieces];  // not cleared for every read
   size_t count = 0;
   uint64_t end = begin.offset;
   for (const uint32_t i : items) {
@@ -336,9 +336,23 @@ void Reader::fetch_shard(Fetcher& fetcher, const Segment& segment, const Batch& 
 
 std::shared_ptr<ReadableFile> Reader::open_shard(Fetcher& fetcher, const Segment& segment,
                                                  uint32_t number) const {
+  // Mostly the one that this thread had last. It is not kept open for this.
+  struct Last {
+    const Fetcher* fetcher = nullptr;
+    const Segment* segment = nullptr;
+    uint32_t number = 0;
+    std::weak_ptr<ReadableFile> file;
+  };
+  thread_local Last last;
+  if (last.fetcher == &fetcher && last.segment == &segment && last.number == number) {
+    if (std::shared_ptr<ReadableFile> file = last.file.lock()) return file;
+  }
   const Shard shard = segment.shard(number);
   const int64_t modified = segment.depth() == Depth::structure ? shard.modified_ns : 0;
-  return fetcher.files.open(shard.path, {shard.size, modified}, shard.compression);
+  std::shared_ptr<ReadableFile> file =
+      fetcher.files.open(shard.path, {shard.size, modified}, shard.compression);
+  last = {&fetcher, &segment, number, file};
+  return file;
 }
 
 void Reader::fetch_extent(Fetcher& fetcher, const Segment& segment, const Extent& extent,

@@ -103,9 +103,7 @@ void Segment::corrupt(const std::string& cause) const {
 template <typename T>
 T Segment::element(const Table& table, uint64_t number, const char* what) const {
   if (number >= table.length / sizeof(T)) corrupt(fmt::format("no {} {}", what, number));
-  T value;
-  file_->read(table.offset + number * sizeof(T), std::as_writable_bytes(std::span(&value, 1)));
-  return value;
+  return file_->read<T>(table.offset + number * sizeof(T));
 }
 
 std::unique_ptr<Segment::Meta> Segment::read_meta() const {

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -45,15 +48,24 @@ ColumnPlan plan_column(const Field& field, uint32_t number) {
   return plan;
 }
 
-/// Fills `to`, an array of `shape`, with `value`.
 template <typename T>
 void fill(std::byte* to, size_t elements, double value) {
+  if constexpr (std::is_integral_v<T>) {
+    // 2^63 itself is a double, and too large.
+    const bool fits = value >= static_cast<double>(std::numeric_limits<T>::min()) &&
+                      value < static_cast<double>(std::numeric_limits<T>::max()) + 1 &&
+                      value == std::floor(value);
+    if (!fits) {
+      throw Error(ErrorKind::unsupported, fmt::format("pad: {} is no number of this field", value));
+    }
+  }
   std::fill_n(reinterpret_cast<T*>(to), elements, static_cast<T>(value));
 }
 
 void fill_with(std::byte* to, size_t elements, DType dtype, double value) {
   switch (dtype) {
     case DType::bool8:
+      return fill<uint8_t>(to, elements, value != 0 ? 1 : 0);
     case DType::int8:
       return fill<int8_t>(to, elements, value);
     case DType::uint8:
@@ -150,50 +162,75 @@ std::vector<ColumnPlan> plan_columns(const Sources& sources,
   return columns;
 }
 
-void pad_column(const ColumnPlan& plan, uint64_t rows, BatchMemory& memory, LoadedBatch& batch,
-                size_t number) {
-  const std::vector<RowValue>& values = batch.columns[number].values;
-  const RowValue* first = nullptr;
-  std::vector<uint64_t> largest;
+namespace {
+
+/// A column of the true lengths of another's arrays, in each direction.
+BatchColumn make_lengths(const std::string& name, size_t directions, uint64_t rows,
+                         BatchMemory& memory) {
+  ColumnPlan plan;
+  plan.name = name + kLengthSuffix;
+  plan.kind = ColumnPlan::Kind::numbers;
+  plan.element = name_of(DType::int64);
+  if (directions != 1) plan.shape = {directions};
+  plan.row_bytes = directions * sizeof(int64_t);
+  return plan.make(rows, memory);
+}
+
+/// The largest length in each direction, and what the arrays consist of. Throws where they differ
+/// in more than that.
+std::vector<uint64_t> largest_of(const std::vector<RowValue>& values, const std::string& name,
+                                 DType& dtype) {
+  std::optional<std::vector<uint64_t>> largest;
   for (const RowValue& value : values) {
     if (!value.present) continue;
-    if (first == nullptr) {
-      first = &value;
-      largest.assign(value.shape.size(), 0);
+    if (!largest) {
+      largest.emplace(value.shape.size(), 0);
+      dtype = value.dtype;
     }
-    if (value.type != FieldType::array || value.dtype != first->dtype ||
-        value.shape.size() != largest.size()) {
+    if (value.type != FieldType::array || value.dtype != dtype ||
+        value.shape.size() != largest->size()) {
       throw Error(ErrorKind::unsupported,
                   fmt::format("field '{}': only arrays of one type and number of dimensions can "
                               "be padded",
-                              printable(plan.name)));
+                              printable(name)));
     }
-    for (size_t i = 0; i < largest.size(); ++i) {
-      largest[i] = std::max(largest[i], static_cast<uint64_t>(value.shape[i]));
+    for (size_t i = 0; i < largest->size(); ++i) {
+      (*largest)[i] = std::max((*largest)[i], static_cast<uint64_t>(value.shape[i]));
     }
   }
-  if (first == nullptr) return;
+  return largest.value_or(std::vector<uint64_t>{0});
+}
+
+}  // namespace
+
+void pad_column(const ColumnPlan& plan, BatchMemory& memory, LoadedBatch& batch, size_t number) {
+  const uint64_t rows = batch.rows;
+  if (plan.kind == ColumnPlan::Kind::arrays) {  // all are alike
+    const BatchColumn lengths = make_lengths(plan.name, plan.shape.size(), rows, memory);
+    for (uint64_t row = 0; row < rows; ++row) {
+      std::memcpy(lengths.row(row), plan.shape.data(), lengths.row_bytes);
+    }
+    batch.columns.push_back(lengths);
+    return;
+  }
+  const std::vector<RowValue>& values = batch.columns[number].values;
+  DType dtype = DType::uint8;
+  const std::vector<uint64_t> largest = largest_of(values, plan.name, dtype);
   ColumnPlan padded = plan;
   padded.kind = ColumnPlan::Kind::arrays;
-  padded.element = name_of(first->dtype);
+  padded.element = name_of(dtype);
   padded.shape = largest;
-  const size_t element = size_of(first->dtype);
+  const size_t element = size_of(dtype);
   padded.row_bytes = std::accumulate(largest.begin(), largest.end(), element, std::multiplies<>());
-  ColumnPlan measured;
-  measured.name = plan.name + "_length";
-  measured.kind = ColumnPlan::Kind::numbers;
-  measured.element = name_of(DType::int64);
-  if (largest.size() != 1) measured.shape = {largest.size()};
-  measured.row_bytes = largest.size() * sizeof(int64_t);
   BatchColumn column = padded.make(rows, memory);
-  BatchColumn lengths = measured.make(rows, memory);
+  BatchColumn lengths = make_lengths(plan.name, largest.size(), rows, memory);
   for (uint64_t row = 0; row < rows; ++row) {
-    fill_with(column.row(row), padded.row_bytes / element, first->dtype, plan.padding.value_or(0));
-    std::memset(lengths.row(row), 0, measured.row_bytes);
+    fill_with(column.row(row), padded.row_bytes / element, dtype, plan.padding.value_or(0));
+    std::memset(lengths.row(row), 0, lengths.row_bytes);
     if (!values[row].present) continue;
     copy_into_corner(values[row].bytes.data(), values[row].shape, column.row(row), largest.data(),
                      element);
-    std::memcpy(lengths.row(row), values[row].shape.data(), measured.row_bytes);
+    std::memcpy(lengths.row(row), values[row].shape.data(), lengths.row_bytes);
   }
   batch.columns[number] = std::move(column);
   batch.columns.push_back(std::move(lengths));

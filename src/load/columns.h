@@ -26,7 +26,7 @@ struct ColumnPlan {
   std::vector<uint64_t> shape;  // of a row
   size_t row_bytes = 0;
   bool npy = false;               // a row is stored as an .npy file: a header, then what is wanted
-  std::optional<double> padding;  // values become one array, filled up with this
+  std::optional<double> padding;  // values become one array, filled up with this, with lengths
 
   /// Column for so many rows.
   BatchColumn make(uint64_t rows, BatchMemory& memory) const;
@@ -39,10 +39,12 @@ size_t element_size(std::string_view element);
 std::vector<ColumnPlan> plan_columns(const Sources& sources,
                                      const std::vector<std::string>& fields);
 
-/// Makes one array of values of differing shapes: as large as the largest in each direction, and a
-/// column NAME_length of their true lengths. Throws Error(unsupported) where they have no common
-/// number of dimensions or type.
-void pad_column(const ColumnPlan& plan, uint64_t rows, BatchMemory& memory, LoadedBatch& batch,
-                size_t number);
+/// Behind the name of a field that is padded: the column of its true lengths.
+inline constexpr const char* kLengthSuffix = "_length";
+
+/// Makes one array of values of differing shapes, as large as the largest in each direction, and a
+/// column of their true lengths. Throws Error(unsupported) where they have no common number of
+/// dimensions or type, or the padding is no number of that type.
+void pad_column(const ColumnPlan& plan, BatchMemory& memory, LoadedBatch& batch, size_t number);
 
 }  // namespace stoker

@@ -30,8 +30,6 @@ constexpr unsigned kFetchThreads = 4;
 constexpr unsigned kMostFetchThreads = 64;
 constexpr unsigned kAhead = 3;
 constexpr unsigned kMostAhead = 8;
-/// Samples that are tried in the place of a bad one.
-constexpr uint64_t kReplacements = 100;
 /// Bad samples one behind the other, whichever thread met them, that are no chance any more.
 constexpr uint64_t kBadInARow = 1000;
 /// Those who feed step back for whoever trains: a step that does not get a core holds up all.
@@ -174,8 +172,8 @@ void EpochRun::stop() {
 
 template <typename Work>
 void EpochRun::guard(Work work) {
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)),
-                kNiceness);  // this thread's
+  const auto thread = static_cast<id_t>(::syscall(SYS_gettid));
+  ::setpriority(PRIO_PROCESS, thread, std::max(kNiceness, ::getpriority(PRIO_PROCESS, thread)));
   try {
     work();
   } catch (...) {
@@ -431,19 +429,20 @@ void EpochRun::decode(unsigned number) {
 
 /// Puts the sample of the next position that is good in the place of a bad one: the same one,
 /// whoever does it.
-bool EpochRun::replace_row(RowMaker& maker, uint64_t batch, uint64_t row, LoadedBatch& into) {
+void EpochRun::replace_row(RowMaker& maker, uint64_t batch, uint64_t row, LoadedBatch& into,
+                           const SampleError& why) {
   const uint64_t position = share_.position(batch * options_.batch_size + row);
-  for (uint64_t k = 1; k <= std::min(kReplacements, order_.size() - 1); ++k) {
+  for (uint64_t k = 1; k < std::min(kBadInARow, order_.size()); ++k) {
     const Draw other = order_((position + k) % order_.size());
     try {
       const std::vector<FetchedRow> rows = fetcher_.fetch({&other.sample, 1}, nullptr, 0);
-      maker.make(rows.front(), other, into, row);
-      return true;
-    } catch (const Error&) {
+      return maker.make(rows.front(), other, into, row);
+    } catch (const SampleError&) {
       continue;
     }
   }
-  return false;
+  throw Error(why.kind(), fmt::format("{}; and nothing behind it can take its place", why.what()),
+              why.os_error());
 }
 
 /// Throws where so many are bad that it is not the samples.
@@ -475,8 +474,11 @@ void EpochRun::make_rows(RowMaker& maker, Chunk& chunk) {
       } catch (const SampleError& error) {
         if (options_.on_error == OnError::raise) throw;
         note_bad(error);
-        good[i] =
-            options_.on_error == OnError::replace && replace_row(maker, chunk.batch, to, *batch);
+        if (options_.on_error == OnError::replace) {
+          replace_row(maker, chunk.batch, to, *batch, error);
+        } else {
+          good[i] = 0;
+        }
       }
     }
     finish_rows(chunk, good);
@@ -530,7 +532,7 @@ void EpochRun::finish_batch(Slot& slot, uint64_t number) const {
   }
   for (size_t i = 0; i < parts_.columns.size(); ++i) {
     const ColumnPlan& plan = parts_.columns[i];
-    if (plan.padding) pad_column(plan, to, *parts_.memory, batch, i);
+    if (plan.padding) pad_column(plan, *parts_.memory, batch, i);
   }
   if (!options_.picture || options_.picture->mixing.empty()) return;
   // Numbers that belong to the place of the batch in the epoch, not to a sample.

@@ -82,7 +82,8 @@ class EpochRun {
   void decode(unsigned number);
   void make_rows(RowMaker& maker, Chunk& chunk);
   void note_bad(const SampleError& error);
-  bool replace_row(RowMaker& maker, uint64_t batch, uint64_t row, LoadedBatch& into);
+  void replace_row(RowMaker& maker, uint64_t batch, uint64_t row, LoadedBatch& into,
+                   const SampleError& why);
   void finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good);
   void finish_batch(Slot& slot, uint64_t number) const;
   void tune(double waited);

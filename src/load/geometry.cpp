@@ -75,7 +75,8 @@ struct State {
   int64_t top = 0, left = 0;  // of the window
   Size size;                  // of the window
   bool mirrored = false;
-  const GeometryStep* padding = nullptr;
+  PaddingMode mode = PaddingMode::constant;
+  std::array<uint8_t, 3> fill = {0, 0, 0};
 
   bool inside() const {
     return top >= bounds.top && left >= bounds.left &&
@@ -92,8 +93,20 @@ struct State {
             static_cast<uint32_t>(std::max<int64_t>(0, end_row - first_row)),
             static_cast<uint32_t>(std::max<int64_t>(0, end_column - first_column))};
   }
-  /// Takes a part of the window, as it looks now.
-  void take(int64_t from_top, int64_t from_left, Size part) {
+  /// Takes a part of the window, as it looks now; what reaches beyond it is filled as `step` says.
+  void take(int64_t from_top, int64_t from_left, Size part, const GeometryStep& step) {
+    const bool pads = from_top < 0 || from_left < 0 || from_top + part.height > size.height ||
+                      from_left + part.width > size.width;
+    if (pads) {
+      const bool constant = mode == PaddingMode::constant && step.mode == PaddingMode::constant;
+      if (!inside() && !(constant && fill == step.fill)) {
+        throw Error(ErrorKind::unsupported,
+                    "two steps put different padding around it: make it one, or use a Python "
+                    "function");
+      }
+      mode = step.mode;
+      fill = step.fill;
+    }
     bounds = visible();
     top += from_top;
     left += mirrored ? int64_t{size.width} - from_left - part.width : from_left;
@@ -134,15 +147,14 @@ void crop_randomly(const GeometryStep& step, State& state, SampleRandom& random)
   }
   top += random.below(static_cast<uint32_t>(height - step.size.height + 1));
   left += random.below(static_cast<uint32_t>(width - step.size.width + 1));
-  state.padding = &step;
-  state.take(top, left, step.size);
+  state.take(top, left, step.size, step);
 }
 
 void apply(const GeometryStep& step, State& state, SampleRandom& random) {
   switch (step.kind) {
     case Kind::random_resized_crop: {
       const Region region = random_region(step, state.size, random);
-      state.take(region.top, region.left, region.size());
+      state.take(region.top, region.left, region.size(), step);
       return state.resize(step.size, step.resample);
     }
     case Kind::resize:
@@ -151,7 +163,7 @@ void apply(const GeometryStep& step, State& state, SampleRandom& random) {
       return state.resize(shorter_resized(step, state.size), step.resample);
     case Kind::center_crop:
       return state.take(middle(state.size.height, step.size.height),
-                        middle(state.size.width, step.size.width), step.size);
+                        middle(state.size.width, step.size.width), step.size, step);
     case Kind::random_crop:
       return crop_randomly(step, state, random);
     case Kind::horizontal_flip:
@@ -205,10 +217,8 @@ PicturePlan Geometry::plan(Size photo, SampleRandom& random) const {
   plan.bounds = bounds;
   plan.top = state.top - bounds.top;
   plan.left = state.left - bounds.left;
-  if (state.padding != nullptr) {
-    plan.mode = state.padding->mode;
-    plan.fill = state.padding->fill;
-  }
+  plan.mode = state.mode;
+  plan.fill = state.fill;
   plan.decode.crop = state.crop;
   plan.decode.size = state.to;
   plan.decode.resample = state.resample;

@@ -102,7 +102,7 @@ std::string LoadResult::next_step(unsigned cores) const {
                ? fmt::format("stoker pack {} TRAIN: few large files instead of many small ones",
                              printable(path))
                : fmt::format("copy the dataset to a local disk{}",
-                             mixing == 1 ? ", or try --order blocks" : "");
+                             in_blocks ? "" : ", or try --order blocks");
   }
   return fmt::format("a model that takes less than {:.0f} samples/s does not wait for data", rate);
 }
@@ -115,6 +115,7 @@ LoadResult load(const std::string& path, const LoadOptions& options) {
   LoadResult result;
   result.path = path;
   result.format = opened.index->manifest().format;
+  result.in_blocks = options.order == OrderOptions::Kind::blocks;
   result.mixing = loader.order().mixing(options.batch_size);
   if (options.progress != nullptr) {
     options.progress->begin("loading", opened.index->size() * options.epochs, 0);

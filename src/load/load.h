@@ -35,7 +35,8 @@ struct EpochRate {
 struct LoadResult {
   std::string path, format;
   std::vector<EpochRate> epochs;
-  LoaderStats last;   // of the last epoch
+  LoaderStats last;  // of the last epoch
+  bool in_blocks = false;
   double mixing = 1;  // see Order::mixing()
   /// Share of the dataset that stayed in memory although it should have been forgotten.
   double kept_in_memory = 0;

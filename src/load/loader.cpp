@@ -2,9 +2,11 @@
 #include "load/loader.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -13,6 +15,9 @@
 namespace stoker {
 namespace {
 
+constexpr unsigned kMostThreads = 1024;
+/// Name under which a batch has the numbers of its samples.
+constexpr std::string_view kSampleColumn = "sample";
 /// Batches whose memory is kept for the next ones.
 constexpr size_t kKeptBatches = 8;
 
@@ -22,6 +27,25 @@ void check(const LoaderOptions& options) {
     throw Error(ErrorKind::usage,
                 fmt::format("rank {} of {}: should be 0 to {}", options.ranks.rank,
                             options.ranks.world, int64_t{options.ranks.world} - 1));
+  }
+  if (options.threads > kMostThreads) {
+    throw Error(ErrorKind::usage,
+                fmt::format("threads {}: {} are the most", options.threads, kMostThreads));
+  }
+}
+
+/// No two columns may have one name.
+void check_names(const std::vector<ColumnPlan>& columns) {
+  std::set<std::string> names = {std::string(kSampleColumn)};
+  for (const ColumnPlan& column : columns) {
+    for (const std::string& name :
+         {column.name, column.padding ? column.name + kLengthSuffix : ""}) {
+      if (!name.empty() && !names.insert(name).second) {
+        throw Error(ErrorKind::usage, fmt::format("a batch would have '{}' twice: fields= says "
+                                                  "which ones are wanted",
+                                                  printable(name)));
+      }
+    }
   }
 }
 
@@ -91,9 +115,12 @@ Loader::Parts::Parts(const std::vector<LoadSource>& given, LoaderOptions wanted)
     if (column == columns.end()) {
       throw Error(ErrorKind::usage, "pad: no field '" + printable(padded.name) + "' is loaded");
     }
-    // An array of fixed shape needs no padding.
-    if (column->kind == ColumnPlan::Kind::values) column->padding = padded.value;
+    if (column->kind != ColumnPlan::Kind::values && column->kind != ColumnPlan::Kind::arrays) {
+      throw Error(ErrorKind::usage, "pad: field '" + printable(padded.name) + "' is no array");
+    }
+    column->padding = padded.value;
   }
+  check_names(columns);
   if (options.cache) {
     cache = std::make_unique<SampleCache>(options.cache->directory, options.cache->limit);
   }
@@ -107,9 +134,35 @@ Loader::Parts::Parts(const std::vector<LoadSource>& given, LoaderOptions wanted)
 }
 
 Loader::Loader(const std::vector<LoadSource>& sources, LoaderOptions options)
-    : parts_(sources, std::move(options)) {}
+    : parts_(sources, std::move(options)), process_(::getpid()) {}
 
-Loader::~Loader() = default;
+Loader::~Loader() {
+  if (process_ != ::getpid()) leave_parents_run();
+}
+
+/// In a process that was forked: threads are gone, and locks may be held by them for ever.
+void Loader::leave_parents_run() {
+  new std::shared_ptr<EpochRun>(std::move(run_));              // never ended
+  new std::shared_ptr<BatchMemory>(std::move(parts_.memory));  // never freed
+  parts_.memory =
+      std::make_shared<BatchMemory>(kKeptBatches * parts_.columns.size(), parts_.options.pinned);
+  if (parts_.cache) {
+    parts_.cache.release();
+    parts_.cache =
+        std::make_unique<SampleCache>(parts_.options.cache->directory, parts_.options.cache->limit);
+  }
+  new (&mutex_) std::mutex();
+  process_ = ::getpid();
+}
+
+std::shared_ptr<EpochRun> Loader::run() const {
+  if (process_ != ::getpid()) {
+    throw Error(ErrorKind::usage,
+                "this process was forked while an epoch was under way: begin a new iteration");
+  }
+  const std::lock_guard lock(mutex_);
+  return run_;
+}
 
 uint64_t Loader::batches(uint64_t position) const {
   const LoaderOptions& options = parts_.options;
@@ -124,14 +177,24 @@ void Loader::start(uint64_t epoch, uint64_t position) {
     throw Error(ErrorKind::usage, fmt::format("position {} of an epoch of {} samples", position,
                                               parts_.order.size()));
   }
-  run_.reset();
-  run_ = std::make_unique<EpochRun>(parts_, epoch, position, batches(position));
+  if (process_ != ::getpid()) leave_parents_run();
+  const auto replace = [&](std::shared_ptr<EpochRun> by) {
+    const std::lock_guard lock(mutex_);
+    std::swap(run_, by);
+    return by;
+  };
+  replace(nullptr).reset();  // two at a time would share the cores
+  replace(std::make_shared<EpochRun>(parts_, epoch, position, batches(position)));
 }
 
 Loader::Next Loader::next(std::shared_ptr<LoadedBatch>& batch, std::chrono::milliseconds patience) {
-  return run_ ? run_->next(batch, patience) : Next::end;
+  const std::shared_ptr<EpochRun> now = run();
+  return now ? now->next(batch, patience) : Next::end;
 }
 
-LoaderStats Loader::stats() const { return run_ ? run_->stats() : LoaderStats{}; }
+LoaderStats Loader::stats() const {
+  const std::shared_ptr<EpochRun> now = run();
+  return now ? now->stats() : LoaderStats{};
+}
 
 }  // namespace stoker

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,6 +60,8 @@ struct LoaderOptions {
 /// epoch and sample decide alone. Threads of its own read and decode ahead:
 ///
 ///   order -> fetch -> [queue] -> decode, crop, resize into the batch -> next()
+///
+/// A process that was forked while an epoch was under way has no such threads: it can start() anew.
 class Loader {
  public:
   /// Throws Error(usage) where the options make no sense for these datasets.
@@ -69,7 +72,7 @@ class Loader {
 
   const LoaderOptions& options() const { return parts_.options; }
   const Order& order() const { return parts_.order; }
-  std::string key(uint64_t sample) const { return parts_.sources.key(sample); }
+  const Sources& sources() const { return parts_.sources; }
   /// Batches of this rank from `position` of an epoch to its end.
   uint64_t batches(uint64_t position) const;
 
@@ -98,8 +101,13 @@ class Loader {
   };
 
  private:
+  std::shared_ptr<class EpochRun> run() const;
+  void leave_parents_run();
+
   Parts parts_;
-  std::unique_ptr<class EpochRun> run_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<class EpochRun> run_;
+  int process_;  // whose threads the run has
 };
 
 }  // namespace stoker

@@ -116,8 +116,9 @@ void mix_batch(const PictureRecipe& recipe, SampleRandom& random, BatchMemory& m
   };
   BatchColumn* images = column(kImageField);
   BatchColumn* labels = column(kLabelField);
-  if (images == nullptr || labels == nullptr || batch.rows == 0) return;
+  if (images == nullptr || labels == nullptr) return;
   *labels = one_hot(*labels, batch.rows, recipe.classes, memory);
+  if (batch.rows == 0) return;
   const FinishOptions& finish = recipe.finisher.options();
   const PictureBatch pictures{{images->data.get(), recipe.size, finish.type, finish.layout},
                               batch.rows};

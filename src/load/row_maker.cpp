@@ -91,6 +91,8 @@ void RowMaker::make(const FetchedRow& fetched, const Draw& draw, LoadedBatch& ba
       fault.sample = sources_.key(draw.sample);
       fault.cause = fmt::format("has no field '{}'", printable(plan.name));
       throw SampleError(ErrorKind::corrupt, std::move(fault), 0);
+    } else {
+      batch.columns[number].values[row] = {};  // not what a bad sample has left there
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 namespace stoker {
@@ -57,8 +58,20 @@ std::string Sources::key(uint64_t sample) const {
   return readers_[at.source]->index().key(at.sample);
 }
 
+namespace {
+
+constexpr uint64_t kLooks = 64;
+
+}  // namespace
+
+uint64_t Sources::fingerprint() const {
+  uint64_t hash = mix64(size());
+  const uint64_t looks = std::min(size(), kLooks);
+  for (uint64_t i = 0; i < looks; ++i) hash = mix64(hash + hash64(key(i * (size() / looks))));
+  return hash;
+}
+
 uint64_t Sources::bytes_per_sample(const std::vector<uint32_t>& fields) const {
-  constexpr uint64_t kLooks = 64;
   const uint64_t looks = std::min(size(), kLooks);
   if (looks == 0) return 1;
   uint64_t bytes = 0;

@@ -40,6 +40,8 @@ class Sources {
     return own_fields_[source][field];
   }
   size_t count() const { return readers_.size(); }
+  /// The same for the same samples in the same order, by a few that are looked at.
+  uint64_t fingerprint() const;
   /// Bytes of a sample, about: by a few that are looked at.
   uint64_t bytes_per_sample(const std::vector<uint32_t>& fields) const;
 

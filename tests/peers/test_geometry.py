@@ -56,6 +56,8 @@ for name, mode in modes.items():
         ([T.Resize(20, name, max_size=33), T.CenterCrop((40, 17))], [v2.Resize(20, mode, max_size=33), v2.CenterCrop((40, 17))]),
         ([T.Resize((33, 70), name)], [v2.Resize((33, 70), mode)]),
         ([T.CenterCrop(50)], [v2.CenterCrop(50)]),
+        ([T.Resize((20, 20), name), T.CenterCrop(24), T.CenterCrop((30, 22))],
+         [v2.Resize((20, 20), mode), v2.CenterCrop(24), v2.CenterCrop((30, 22))]),
         ([T.CenterCrop((30, 90)), T.CenterCrop(61)], [v2.CenterCrop((30, 90)), v2.CenterCrop(61)]),
         ([T.Resize((50, 40), name), T.CenterCrop((44, 41)), T.RandomHorizontalFlip(1), T.CenterCrop((20, 11))],
          [v2.Resize((50, 40), mode), v2.CenterCrop((44, 41)), v2.RandomHorizontalFlip(1), v2.CenterCrop((20, 11))]),
@@ -107,7 +109,7 @@ print(json.dumps(result))
 
 
 def test_what_is_not_random_is_equal(peer_torch, tmp_path):
-    assert int(peer_torch(FIXED, PACKAGES, tmp_path)) == 5 * 7 * 45
+    assert int(peer_torch(FIXED, PACKAGES, tmp_path)) == 5 * 8 * 45
 
 
 def test_random_crops_are_crops(peer_torch, tmp_path):
@@ -124,3 +126,15 @@ def test_a_photo_too_small_for_its_crop_says_what_helps(tmp_path):
     stoker.index(tmp_path / "d")
     with pytest.raises(stoker.UnsupportedError, match="'a'.*pad_if_needed=True helps"):
         list(stoker.Loader(tmp_path / "d", 1, [RandomCrop(40)]))
+
+
+def test_two_kinds_of_padding_are_refused(tmp_path):
+    from samples import jpeg
+    from stoker.transforms import CenterCrop, RandomCrop, Resize
+
+    write_files(tmp_path / "d", {"a.jpg": jpeg(1, 20, 20)})
+    stoker.index(tmp_path / "d")
+    for steps in ([RandomCrop(28, padding=4, fill=9), CenterCrop(40)],
+                  [CenterCrop(24), RandomCrop(32, padding=4, padding_mode="reflect")]):  # fmt: skip
+        with pytest.raises(stoker.UnsupportedError, match="different padding"):
+            list(stoker.Loader(tmp_path / "d", 1, [Resize((20, 20)), *steps]))

@@ -87,7 +87,7 @@ print(json.dumps({
 }))
 """)
     picture = ["uint8", [None, 6, 5, 3]]
-    assert found["picture"] == {"image": picture, "label": ["int64", [None]], "sample": ["uint64", [None]]}
+    assert found["picture"] == {"image": picture, "label": ["int64", [None]], "sample": ["int64", [None]]}
     assert found["padded"]["tokens"] == ["int32", [None, None]]
     assert found["padded"]["odd"] == ["float32", [None, None, None]]
     assert found["half"] == [["float16", [None, 6, 5, 3]], ["bfloat16", [None, 6, 5, 3]]]

@@ -101,10 +101,11 @@ def test_batch_larger_than_the_dataset(made):
 def test_all_of_it_is_bad(tmp_path):
     write_files(tmp_path / "texts", {f"a/{i}.jpg": b"no photo" for i in range(50)})
     stoker.pack(tmp_path / "texts", tmp_path / "packed")
-    for on_error in ("skip", "replace"):
-        loader = stoker.Loader(tmp_path / "packed", 8, RECIPE, on_error=on_error)
-        assert sum(len(batch["image"]) for batch in loader) == 0
-        assert len(loader.stats()["bad"]) == 50
+    loader = stoker.Loader(tmp_path / "packed", 8, RECIPE, on_error="skip")
+    assert sum(len(batch["image"]) for batch in loader) == 0
+    assert len(loader.stats()["bad"]) == 50
+    with pytest.raises(stoker.UnsupportedError, match="nothing behind it can take its place"):
+        list(stoker.Loader(tmp_path / "packed", 8, RECIPE, on_error="replace"))
 
 
 # --- Vanishes or changes while it is loaded ------------------------------------------------------------

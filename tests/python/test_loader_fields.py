@@ -198,3 +198,70 @@ def test_a_thousand_epochs_leak_nothing(dataset):
     after = used()
     assert after[0] - before[0] < 8 << 20
     assert after[1] <= before[1] and threading.active_count() < 20 and after[2] <= before[2] + 8
+
+
+def test_padding_does_not_depend_on_what_the_index_knows(dataset):
+    batch = next(iter(stoker.Loader(dataset, 4, fields=["fixed"], pad={"fixed": 0})))
+    assert batch["fixed"].shape == (4, 3, 5) and batch["fixed_length"].tolist() == [[3, 5]] * 4
+    for value in (-1, 70000, 0.5, float("nan")):
+        with pytest.raises(stoker.UnsupportedError, match="pad: .* is no number of this field"):
+            list(stoker.Loader(dataset, 8, fields=["tokens"], pad={"tokens": value}))
+    with pytest.raises(ValueError, match="is no array"):
+        stoker.Loader(dataset, 8, fields=["label"], pad={"label": 0})
+
+
+def test_names_that_a_batch_has_itself(tmp_path):
+    write_files(tmp_path / "d", {"a.sample": b"x", "a.cls": b"1"})
+    stoker.pack(tmp_path / "d", tmp_path / "p")
+    with pytest.raises(ValueError, match="'sample' twice"):
+        stoker.Loader(tmp_path / "p", 1)
+    assert next(iter(stoker.Loader(tmp_path / "p", 1, fields=["label"])))["label"].tolist() == [1]
+
+
+def test_a_replaced_sample_leaves_nothing_behind(tmp_path):
+    files = {}
+    for i in range(6):
+        files[f"{i}.cls"] = str(i).encode()
+        files[f"{i}.png"] = b"no picture" if i % 2 == 0 else npy_picture(i)
+        if i % 2 == 0:
+            files[f"{i}.txt"] = b"of a bad sample"
+    write_files(tmp_path / "d", files)
+    stoker.pack(tmp_path / "d", tmp_path / "p")
+    loader = stoker.Loader(tmp_path / "p", 6, [Resize((4, 4))], fields=["txt", "image", "label"], on_error="replace", shuffle=False)
+    [batch] = loader
+    assert batch["sample"].tolist() == [1, 1, 3, 3, 5, 5] and batch["label"].tolist() == [1, 1, 3, 3, 5, 5]
+    assert batch["txt"] == [None] * 6
+
+
+def npy_picture(seed: int) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(np.full((5, 5, 3), seed, dtype="uint8")).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_wrong_types_and_contradictions(dataset):
+    for words in ({"batch_size": 2.5}, {"seed": 1.5}, {"threads": 2**40}, {"ahead": 2**33}, {"batch_size": 2**64},
+                  {"threads": 5000}, {"fields": []}, {"cache_limit": "1M"}, {"shuffle": "yes"}):  # fmt: skip
+        with pytest.raises((ValueError, TypeError), match=next(iter(words))):
+            stoker.Loader(dataset, **{"batch_size": 4, **words})
+    assert set(next(iter(stoker.Loader(dataset, 4, fields="label")))) == {"label", "sample"}
+    with pytest.raises(ValueError, match="transforms change 'image'"):
+        stoker.Loader(dataset, 4, [Resize((4, 4))], fields=["label"])
+    loader = stoker.Loader(dataset, 4, [PerBatch(lambda batch: {**batch, "twice": batch["label"] * 2})], fields=["label"])
+    for batch in loader:  # no picture is needed for that
+        assert np.array_equal(batch["twice"], 2 * batch["label"])
+
+
+def test_what_comes_ahead_raises_in_its_turn(dataset):
+    def fails(batch):
+        if 20 in batch["sample"]:
+            raise ValueError("twenty")
+        return batch
+
+    loader = stoker.Loader(dataset, 4, [PerBatch(fails)], fields=["label"], shuffle=False)
+    loader._output.ahead = True  # as with a GPU
+    seen = []
+    with pytest.raises(ValueError, match="twenty"):
+        for batch in loader:
+            seen += batch["sample"].tolist()
+    assert seen == list(range(20))

@@ -142,3 +142,42 @@ def test_every_sample_once_over_the_ranks_of_srun_mpi_and_torchrun(dataset):
         _from_environment({"RANK": "5", "WORLD_SIZE": "3"})
     with pytest.raises(ValueError, match="numbers"):
         _from_environment({"RANK": "a", "WORLD_SIZE": "3"})
+
+
+def test_nothing_is_not_everything(dataset):
+    with pytest.raises(ValueError, match="no sample in it"):
+        stoker.Loader(stoker.open(dataset)[0:0], 8)
+    with pytest.raises(ValueError, match="weights"):
+        stoker.Loader(dataset, 8, weights=[])
+    with pytest.raises(ValueError, match="mix, weights"):
+        stoker.Loader([dataset, dataset], 8, mix=[1, 1], weights="balanced")
+    with pytest.raises(ValueError, match="there is no sample -1"):
+        stoker.Loader(dataset, 8, subset=[-1, 3])
+
+
+def test_classes_of_several_datasets_must_be_the_same(tmp_path):
+    for name, classes in [("a", ["cat", "dog"]), ("b", ["dog", "elk"]), ("c", ["cat", "dog"])]:
+        write_files(tmp_path / name, {f"{one}/{i}.txt": b"x" for one in classes for i in range(3)})
+        stoker.index(tmp_path / name)
+    with pytest.raises(ValueError, match="different classes"):
+        stoker.Loader([tmp_path / "a", tmp_path / "b"], 4)
+    labels = [label for batch in stoker.Loader([tmp_path / "a", tmp_path / "c"], 4) for label in batch["label"]]
+    assert collections.Counter(labels) == {0: 6, 1: 6}
+
+
+def test_a_state_belongs_to_its_data(dataset, tmp_path):
+    write_files(tmp_path / "files", {f"other{i:04d}.cls": b"1" for i in range(COUNT)})
+    stoker.pack(tmp_path / "files", tmp_path / "packed")
+    other = stoker.Loader(tmp_path / "packed", 8, fields=["label"])
+    with pytest.raises(ValueError, match="data is"):
+        stoker.Loader(dataset, 8).load_state_dict(other.state_dict())
+
+
+def test_a_state_ends_an_iteration_under_way(dataset):
+    loader = stoker.Loader(dataset, 10)
+    iterator = iter(loader)
+    next(iterator)
+    loader.load_state_dict({**loader.state_dict(), "position": 250})
+    with pytest.raises(RuntimeError, match="another iteration"):
+        next(iterator)
+    assert len(samples(loader)) == 50

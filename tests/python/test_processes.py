@@ -6,12 +6,14 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import warnings
 
 import pytest
 import stoker
 from every_format import COUNT, KEYS, fields_of, same
+from samples import write_files
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
@@ -165,3 +167,36 @@ def test_fork_while_threads_read(dataset):
         stop.set()
         for thread in threads:
             thread.join()
+
+
+def test_a_loader_in_a_process_that_was_forked(tmp_path):
+    """Its threads are the parent's: what was under way is not there, but it can begin anew, and end."""
+    write_files(tmp_path / "d", {f"{i:03d}.cls": str(i).encode() for i in range(100)})
+    stoker.pack(tmp_path / "d", tmp_path / "p")
+    script = """
+import os, sys
+import stoker
+for how in ("anew", "go on", "drop", "exit"):
+    loader = stoker.Loader(sys.argv[1], 4, cache="ram", cache_limit="1M")
+    iterator = iter(loader)
+    next(iterator)
+    child = os.fork()
+    if child == 0:
+        if how == "anew":
+            sys.exit(0 if sum(len(batch["label"]) for batch in loader) == 100 else 1)
+        if how == "go on":
+            try:
+                for batch in iterator: pass
+            except ValueError as error:
+                sys.exit(0 if "begin a new iteration" in str(error) else 1)
+            sys.exit(1)
+        if how == "drop":
+            del loader, iterator
+            os._exit(0)
+        sys.exit(0)
+    assert os.waitpid(child, 0)[1] == 0, how
+    assert 4 + sum(len(batch["label"]) for batch in iterator) == 100
+print("done")
+"""
+    done = subprocess.run([sys.executable, "-c", script, tmp_path / "p"], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "done\n", done.stderr
