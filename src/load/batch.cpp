@@ -70,4 +70,25 @@ const BatchColumn* LoadedBatch::find(std::string_view name) const {
   return nullptr;
 }
 
+void LoadedBatch::keep_rows(const std::vector<uint8_t>& good) {
+  uint64_t to = 0;
+  for (uint64_t row = 0; row < good.size(); ++row) {
+    if (good[row] == 0) continue;
+    if (to != row) {
+      samples[to] = samples[row];
+      for (BatchColumn& column : columns) {
+        if (column.data) std::copy_n(column.row(row), column.row_bytes, column.row(to));
+        if (!column.values.empty()) column.values[to] = std::move(column.values[row]);
+      }
+    }
+    ++to;
+  }
+  rows = to;
+  samples.resize(to);
+  for (BatchColumn& column : columns) {
+    if (column.data) column.shape[0] = to;
+    if (!column.data) column.values.resize(to);
+  }
+}
+
 }  // namespace stoker

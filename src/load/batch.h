@@ -71,6 +71,8 @@ struct LoadedBatch {
   uint64_t position = 0;  // where the epoch stands behind it
 
   const BatchColumn* find(std::string_view name) const;
+  /// Takes out the rows whose entry is 0; the order of the others stays.
+  void keep_rows(const std::vector<uint8_t>& good);
 };
 
 }  // namespace stoker

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load/epoch_run.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -23,8 +19,6 @@ constexpr uint64_t kChunkOfPictures = 8;
 /// Bytes of other samples that travel together: enough to be worth a system call and a lock.
 constexpr uint64_t kChunkBytes = 1 << 20;
 constexpr uint64_t kChunkOfOthers = 256;
-/// Bytes of a block shuffle that are read at once.
-constexpr uint64_t kPieceBytes = 4 << 20;
 /// Reading mostly waits; where it does not, decoding needs the cores.
 constexpr unsigned kFetchThreads = 4;
 constexpr unsigned kMostFetchThreads = 64;
@@ -40,68 +34,12 @@ double seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-/// Nanoseconds that the calling thread was on a core, or waited for one because others were.
-class ThreadTime {
- public:
-  ThreadTime() : file_(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
-  ~ThreadTime() {
-    if (file_ >= 0) ::close(file_);
-  }
-  ThreadTime(const ThreadTime&) = delete;
-  ThreadTime& operator=(const ThreadTime&) = delete;
-
-  int64_t now() const {
-    char text[64] = {};
-    int64_t on_core = 0;
-    int64_t waited = 0;
-    if (file_ >= 0 && ::pread(file_, text, sizeof(text) - 1, 0) > 0 &&
-        std::sscanf(text, "%" SCNd64 " %" SCNd64, &on_core, &waited) == 2) {
-      return on_core + waited;
-    }
-    timespec time{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-  }
-
- private:
-  int file_;
-};
-
 uint64_t rows_per_chunk(const Loader::Parts& parts) {
   if (parts.has_pictures) return kChunkOfPictures;
   return std::clamp<uint64_t>(kChunkBytes / parts.bytes_per_sample, 1, kChunkOfOthers);
 }
 
 }  // namespace
-
-/// Adds the time from one call to the next to one of the sums of its stage.
-class EpochRun::StageClock {
- public:
-  explicit StageClock(StageSums& sums) : sums_(sums) {}
-
-  void busy() {
-    const int64_t computed = thread_.now();
-    sums_.computing += computed - computed_;
-    computed_ = computed;
-    add(sums_.busy);
-  }
-  void waited_for_input() { add(sums_.waiting_for_input); }
-  void waited_for_room() { add(sums_.waiting_for_room); }
-  /// Time that belongs to nobody: the thread was not wanted.
-  void skip() { last_ = Clock::now(); }
-
- private:
-  void add(std::atomic<int64_t>& sum) {
-    const Clock::time_point now = Clock::now();
-    sum += std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_).count();
-    last_ = now;
-  }
-
-  StageSums& sums_;
-  ThreadTime thread_;
-  Clock::time_point last_ = Clock::now();
-  int64_t computed_ = thread_.now();
-};
 
 EpochRun::EpochRun(const Loader::Parts& parts, uint64_t epoch, uint64_t position, uint64_t batches)
     : parts_(parts),
@@ -301,118 +239,6 @@ void EpochRun::fetch_chunks(unsigned number, StageClock& clock) {
   }
 }
 
-/// Rows of the next window, in the order in which they lie. REQUIRES: mutex_ is held.
-void EpochRun::begin_gather() {
-  const uint64_t window = parts_.order.window();
-  auto gather = std::make_shared<Gather>();
-  gather->first_row = next_row_;
-  const uint64_t number = share_.position(next_row_) / window;
-  while (next_row_ < end_row() && share_.position(next_row_) / window == number) {
-    gather->draws.push_back(draw(next_row_++));
-  }
-  gather->rows.resize(gather->draws.size());
-  gather->by_place.resize(gather->draws.size());
-  for (uint32_t i = 0; i < gather->by_place.size(); ++i) gather->by_place[i] = i;
-  std::sort(gather->by_place.begin(), gather->by_place.end(), [&](uint32_t a, uint32_t b) {
-    return gather->draws[a].sample < gather->draws[b].sample;
-  });
-  gathers_.push_back(std::move(gather));
-}
-
-/// The next piece to read: [first, last) of the samples of a gather; null where there is none.
-std::shared_ptr<EpochRun::Gather> EpochRun::begin_piece(size_t& first, size_t& last,
-                                                        StageClock& clock) {
-  constexpr size_t kWindows = 2;  // one is taken from while the other is filled
-  const size_t piece = std::max<uint64_t>(1, kPieceBytes / parts_.bytes_per_sample);
-  std::unique_lock lock(mutex_);
-  const auto begun = [&] {
-    return !gathers_.empty() && gathers_.back()->next < gathers_.back()->by_place.size();
-  };
-  if (!stopping_ && !begun() && next_row_ < end_row() && gathers_.size() >= kWindows) {
-    clock.busy();
-    room_.wait(lock, [&] {
-      return stopping_ || begun() || next_row_ >= end_row() || gathers_.size() < kWindows;
-    });
-    clock.waited_for_room();
-  }
-  if (stopping_) return nullptr;
-  if (!begun()) {
-    if (next_row_ >= end_row()) return nullptr;
-    begin_gather();
-  }
-  const std::shared_ptr<Gather> gather = gathers_.back();
-  first = gather->next;
-  last = std::min(first + piece, gather->by_place.size());
-  gather->next = last;
-  return gather;
-}
-
-void EpochRun::fetch_gathers(unsigned number, StageClock& clock) {
-  while (may_work(tuning_.fetch, number)) {
-    clock.skip();
-    size_t first = 0;
-    size_t last = 0;
-    const std::shared_ptr<Gather> gather = begin_piece(first, last, clock);
-    if (!gather) return;
-    std::vector<uint64_t> samples;
-    for (size_t i = first; i < last; ++i) {
-      samples.push_back(gather->draws[gather->by_place[i]].sample);
-    }
-    std::vector<FetchedRow> rows = fetcher_.fetch(samples, nullptr, 0);
-    clock.busy();
-    bool dispatches = false;
-    {
-      const std::lock_guard lock(mutex_);
-      for (size_t i = first; i < last; ++i) {
-        gather->rows[gather->by_place[i]] = std::move(rows[i - first]);
-      }
-      gather->done += last - first;
-      dispatches = !dispatching_ && gathers_.front()->done == gathers_.front()->rows.size();
-      if (dispatches) dispatching_ = true;
-    }
-    if (dispatches) dispatch(clock);
-  }
-}
-
-/// Hands out windows that are read, row by row, until one is met that is not.
-void EpochRun::dispatch(StageClock& clock) {
-  for (;;) {
-    std::shared_ptr<Gather> gather;
-    {
-      const std::lock_guard lock(mutex_);
-      if (stopping_ || gathers_.empty() ||
-          gathers_.front()->done != gathers_.front()->rows.size()) {
-        dispatching_ = false;
-        return;
-      }
-      gather = gathers_.front();
-    }
-    for (size_t i = 0; i < gather->rows.size();) {
-      const uint64_t row = gather->first_row + i;
-      Chunk chunk;
-      chunk.batch = row / options_.batch_size;
-      chunk.first_row = row % options_.batch_size;
-      {
-        std::unique_lock lock(mutex_);
-        if (!wait_for_room(lock, chunk.batch, clock)) return;
-        open_slot(chunk.batch);
-      }
-      const size_t last = std::min(
-          {i + chunk_rows_, gather->rows.size(), i + rows_of(chunk.batch) - chunk.first_row});
-      for (; i < last; ++i) {
-        chunk.draws.push_back(gather->draws[i]);
-        chunk.rows.push_back(std::move(gather->rows[i]));
-      }
-      clock.busy();
-      if (!fetched_.push(std::move(chunk))) return;
-      clock.waited_for_room();
-    }
-    const std::lock_guard lock(mutex_);
-    gathers_.pop_front();
-    room_.notify_all();
-  }
-}
-
 void EpochRun::decode(unsigned number) {
   StageClock clock(decode_sums_);
   RowMaker maker(parts_.sources, parts_.columns, options_.picture ? &*options_.picture : nullptr,
@@ -509,27 +335,10 @@ void EpochRun::finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good)
   ready_.notify_all();
 }
 
-/// Takes rows out that were skipped, the order of the others stays; then what concerns all rows.
+/// What concerns all rows of a batch, once they are there.
 void EpochRun::finish_batch(Slot& slot, uint64_t number) const {
   LoadedBatch& batch = *slot.batch;
-  uint64_t to = 0;
-  for (uint64_t row = 0; row < slot.good.size(); ++row) {
-    if (slot.good[row] == 0) continue;
-    if (to != row) {
-      batch.samples[to] = batch.samples[row];
-      for (BatchColumn& column : batch.columns) {
-        if (column.data) std::copy_n(column.row(row), column.row_bytes, column.row(to));
-        if (!column.values.empty()) column.values[to] = std::move(column.values[row]);
-      }
-    }
-    ++to;
-  }
-  batch.rows = to;
-  batch.samples.resize(to);
-  for (BatchColumn& column : batch.columns) {
-    if (column.data) column.shape[0] = to;
-    if (!column.data) column.values.resize(to);
-  }
+  batch.keep_rows(slot.good);
   for (size_t i = 0; i < parts_.columns.size(); ++i) {
     const ColumnPlan& plan = parts_.columns[i];
     if (plan.padding) pad_column(plan, *parts_.memory, batch, i);
@@ -591,7 +400,8 @@ void EpochRun::tune(double waited) {
     return stage;
   };
   LoaderStats current;
-  add_times(current);
+  current.fetch = fetch_sums_.read(tuning_.fetch);
+  current.decode = decode_sums_.read(tuning_.decode);
   const Tuning wanted =
       tuned(tuning_, since(current.fetch, at_last_tuning_.fetch),
             since(current.decode, at_last_tuning_.decode), waited_since_tuning_, passed, limits_);
@@ -605,22 +415,11 @@ void EpochRun::tune(double waited) {
   allowed_.notify_all();
 }
 
-void EpochRun::add_times(LoaderStats& stats) const {
-  const auto read = [](const StageSums& sums, unsigned threads) {
-    const auto in_seconds = [](int64_t nanoseconds) {
-      return static_cast<double>(nanoseconds) * 1e-9;
-    };
-    return StageTime{threads, in_seconds(sums.busy), in_seconds(sums.computing),
-                     in_seconds(sums.waiting_for_input), in_seconds(sums.waiting_for_room)};
-  };
-  stats.fetch = read(fetch_sums_, tuning_.fetch);
-  stats.decode = read(decode_sums_, tuning_.decode);
-}
-
 LoaderStats EpochRun::stats() const {
   const std::lock_guard lock(mutex_);
   LoaderStats copy = stats_;
-  add_times(copy);
+  copy.fetch = fetch_sums_.read(tuning_.fetch);
+  copy.decode = decode_sums_.read(tuning_.decode);
   copy.seconds = seconds(Clock::now() - begin_);
   copy.ahead = tuning_.ahead;
   if (parts_.cache) {

@@ -14,6 +14,7 @@
 #include "load/fetch.h"
 #include "load/loader.h"
 #include "load/row_maker.h"
+#include "load/stage_clock.h"
 #include "load/tuning.h"
 
 namespace stoker {
@@ -29,12 +30,7 @@ class EpochRun {
 
  private:
   using Clock = std::chrono::steady_clock;
-  class StageClock;
 
-  /// Sums of a stage over its threads, in nanoseconds.
-  struct StageSums {
-    std::atomic<int64_t> busy{0}, computing{0}, waiting_for_input{0}, waiting_for_room{0};
-  };
   /// A batch while it is made.
   struct Slot {
     std::shared_ptr<LoadedBatch> batch;
@@ -87,7 +83,6 @@ class EpochRun {
   void finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good);
   void finish_batch(Slot& slot, uint64_t number) const;
   void tune(double waited);
-  void add_times(LoaderStats& stats) const;
 
   const Loader::Parts& parts_;
   const LoaderOptions& options_;
