@@ -50,4 +50,5 @@ for epoch in range(options.epochs):
         print(f"epoch {epoch}, {shares} samples, {missing} missing, {again} seen again: loss {loss.item():.6f}", flush=True)
 if dist.get_rank() == 0:
     print(loader.verdict())
+dist.barrier()  # whoever leaves while another one still talks may abort
 dist.destroy_process_group()

@@ -293,6 +293,7 @@ void EpochRun::make_rows(RowMaker& maker, Chunk& chunk) {
   std::vector<uint8_t> good(chunk.rows.size(), 1);
   try {
     for (size_t i = 0; i < chunk.rows.size(); ++i) {
+      if (stopping_) return;
       const uint64_t to = chunk.first_row + i;
       try {
         maker.make(chunk.rows[i], chunk.draws[i], *batch, to);

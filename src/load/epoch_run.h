@@ -104,7 +104,7 @@ class EpochRun {
   uint64_t failed_batch_;    // no row behind it is begun
   std::deque<std::shared_ptr<Gather>> gathers_;
   bool dispatching_ = false;
-  bool stopping_ = false;
+  std::atomic<bool> stopping_{false};  // set with the lock held, looked at without it between rows
   std::exception_ptr failure_;
   LoaderStats stats_;
   Tuning tuning_;

@@ -103,7 +103,7 @@ def test_same_pixels_for_any_number_of_threads_and_ranks(dataset):
 
 def test_resume_is_exact_with_other_ranks_and_threads(dataset):
     rng = random.Random(5)
-    for _ in range(12):
+    for _ in range(200):
         seed, epoch = rng.randrange(1000), rng.randrange(3)
         before, after, batch_size = rng.randint(1, 4), rng.randint(1, 4), rng.randint(1, 9)
         undisturbed = stoker.Loader(dataset, 16, RECIPE, seed=seed)
