@@ -52,9 +52,14 @@ bool SampleCache::get(uint64_t sample, uint32_t field, MutableBytes into) {
 void SampleCache::put(uint64_t sample, uint32_t field, Bytes bytes) {
   Kept kept;
   kept.length = bytes.size();
+  Kept* place =
+      nullptr;  // of no length until the bytes are there: nobody gets it, or puts it again
   {
     const std::unique_lock lock(mutex_);
-    if (used_ + bytes.size() > limit_ || kept_.contains({sample, field})) return;
+    if (used_ + bytes.size() > limit_) return;
+    const auto [entry, fresh] = kept_.try_emplace({sample, field});
+    if (!fresh) return;
+    place = &entry->second;
     kept.offset = used_;
     used_ += bytes.size();
   }
@@ -71,7 +76,7 @@ void SampleCache::put(uint64_t sample, uint32_t field, Bytes bytes) {
     kept.crc = crc32c(bytes);
   }
   const std::unique_lock lock(mutex_);
-  kept_.try_emplace({sample, field}, std::move(kept));
+  *place = std::move(kept);
 }
 
 }  // namespace stoker
