@@ -151,7 +151,6 @@ void Resampler::run_nearest(const PixelView& part, bool flip, uint8_t* out,
 }
 
 PixelView Resampler::change_width(const PixelView& image, bool flip) {
-  pack_horizontal(columns_, packed_);
   wider_.resize({image.size.height, resizing_.window.width});
   resample_rows(image, columns_, packed_, flip, wider_);
   return wider_.view();
@@ -177,9 +176,16 @@ void Resampler::run(const PixelView& part, bool flip, uint8_t* out, size_t out_s
     image = change_width(image, flip);
     flip = false;
   }
-  if (from.height != to.height && !height_first) image = change_height(image);
+  if (from.height == to.height || height_first) {
+    for (uint32_t y = 0; y < window.height; ++y) {
+      pack_row(image.row(y), window.width, flip, out + y * out_stride);
+    }
+    return;
+  }
+  higher_.resize({1, window.width});
   for (uint32_t y = 0; y < window.height; ++y) {
-    pack_row(image.row(y), window.width, flip, out + y * out_stride);
+    resample_column(image, rows_, y, higher_.row(0));
+    pack_row(higher_.row(0), window.width, flip, out + y * out_stride);
   }
 }
 

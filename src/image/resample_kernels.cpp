@@ -10,12 +10,18 @@
 // Behind it: this file is compiled once for each kind of vectors.
 #include <hwy/highway.h>
 
+// The dot product of bytes, which Highway 1.0 does not know, is in all CPUs that have the rest of
+// this.
+#if HWY_TARGET == HWY_AVX3_DL
+HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512vnni")
+#else
 HWY_BEFORE_NAMESPACE();
+#endif
 namespace stoker::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
-void rows(const PixelView& from, const ResampleWeights& weights, const int32_t* /*packed*/,
+void rows(const PixelView& from, const ResampleWeights& weights, std::vector<int32_t>& /*packed*/,
           bool flip, PixelBuffer& to) {
   resample_rows_plainly(from, weights, flip, to);
 }
@@ -24,19 +30,99 @@ void column(const PixelView& from, const ResampleWeights& weights, uint32_t row,
   resample_column_plainly(from, weights, row, to);
 }
 
+void pack(const uint8_t* from, uint32_t width, bool flip, uint8_t* out) {
+  pack_row_plainly(from, width, flip, out);
+}
+
 #else
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int kLowBits = 15;
+/// Four taps at a time: of these many weights all are packed together.
+constexpr uint32_t kTaps = 4;
 
-/// What both pieces of the sums come to, rounded and without the bits behind the point.
-template <typename V>
-HWY_INLINE V finish(V low, V high) {
-  const hn::DFromV<V> d;
-  const V sum = hn::Add(hn::Add(low, hn::ShiftLeft<kLowBits>(high)),
-                        hn::Set(d, 1 << (ResampleWeights::kBits - 1)));
-  return hn::ShiftRight<ResampleWeights::kBits>(sum);
+#if HWY_TARGET == HWY_AVX3_DL
+
+/// Weights of four taps: three words, each of four bytes with a sign, the lowest first.
+constexpr uint32_t kWords = 3;
+
+HWY_INLINE void pack_weights(const int32_t* weights, int32_t* words) {
+  words[0] = words[1] = words[2] = 0;
+  for (uint32_t tap = 0; tap < kTaps; ++tap) {
+    int32_t rest = weights[tap];
+    for (uint32_t piece = 0; piece < kWords; ++piece) {
+      const auto digit = static_cast<int8_t>(rest);
+      words[piece] |= static_cast<int32_t>(uint32_t{static_cast<uint8_t>(digit)} << (8 * tap));
+      rest = (rest - digit) / 256;
+    }
+  }
+}
+
+/// Sums of weighted pixels: for each of the three pieces of the weights one.
+template <class D32>
+struct Sums {
+  using V = hn::Vec<D32>;
+  using V8 = hn::Vec<hn::Repartition<uint8_t, D32> >;
+  V low, middle, high;
+
+  HWY_INLINE Sums() { low = middle = high = hn::Zero(D32()); }
+
+  /// Each lane of `quads`: four taps of one channel.
+  HWY_INLINE void add_quads(V8 quads, const int32_t* words) {
+    low.raw = _mm512_dpbusd_epi32(low.raw, quads.raw, _mm512_set1_epi32(words[0]));
+    middle.raw = _mm512_dpbusd_epi32(middle.raw, quads.raw, _mm512_set1_epi32(words[1]));
+    high.raw = _mm512_dpbusd_epi32(high.raw, quads.raw, _mm512_set1_epi32(words[2]));
+  }
+  /// Four taps of pixels that lie one behind the other.
+  HWY_INLINE void add_pixels(V8 pixels, const int32_t* words) {
+    const hn::DFromV<V8> d8;
+    alignas(16) static constexpr uint8_t kByChannel[16] = {0, 4, 8,  12, 1, 5, 9,  13,
+                                                           2, 6, 10, 14, 3, 7, 11, 15};
+    add_quads(hn::TableLookupBytes(pixels, hn::LoadDup128(d8, kByChannel)), words);
+  }
+  HWY_INLINE V total() const {
+    return hn::Add(low, hn::Add(hn::ShiftLeft<8>(middle), hn::ShiftLeft<16>(high)));
+  }
+};
+
+/// The sums of a column of bytes: four of 32 bits for each vector of bytes.
+template <class D8>
+struct ColumnSums {
+  using D32 = hn::Repartition<int32_t, D8>;
+  using V8 = hn::Vec<D8>;
+  Sums<D32> parts[4];
+
+  HWY_INLINE ColumnSums() {}  // NOLINT(modernize-use-equals-default): for these vectors
+  HWY_INLINE void add(V8 r0, V8 r1, V8 r2, V8 r3, const int32_t* words) {
+    const D8 d8;
+    const hn::Repartition<uint16_t, D8> d16;
+    const auto interleave = [&](V8 upper, V8 lower, size_t part) {
+      const auto u = hn::BitCast(d16, upper);
+      const auto l = hn::BitCast(d16, lower);
+      parts[part].add_quads(hn::BitCast(d8, hn::InterleaveLower(d16, u, l)), words);
+      parts[part + 1].add_quads(hn::BitCast(d8, hn::InterleaveUpper(d16, u, l)), words);
+    };
+    interleave(hn::InterleaveLower(d8, r0, r1), hn::InterleaveLower(d8, r2, r3), 0);
+    interleave(hn::InterleaveUpper(d8, r0, r1), hn::InterleaveUpper(d8, r2, r3), 2);
+  }
+};
+
+#else
+
+constexpr int kLowBits = 15;
+/// Weights of four taps: the low pieces of the first two, of the others, then the high pieces.
+constexpr uint32_t kWords = 4;
+
+HWY_INLINE void pack_weights(const int32_t* weights, int32_t* words) {
+  constexpr int32_t kLow = (1 << kLowBits) - 1;
+  const auto pair = [](int32_t a, int32_t b) {
+    return static_cast<int32_t>((static_cast<uint32_t>(a) & 0xFFFFU) | static_cast<uint32_t>(b)
+                                                                           << 16);
+  };
+  words[0] = pair(weights[0] & kLow, weights[1] & kLow);
+  words[1] = pair(weights[2] & kLow, weights[3] & kLow);
+  words[2] = pair(weights[0] >> kLowBits, weights[1] >> kLowBits);
+  words[3] = pair(weights[2] >> kLowBits, weights[3] >> kLowBits);
 }
 
 /// Sums of neighbouring products of 16 bits, added to `sum`.
@@ -55,66 +141,71 @@ HWY_INLINE hn::Vec<D32> multiply_add(D32 d32, V16 a, V16 b, hn::Vec<D32> sum) {
 #endif
 }
 
-/// Four taps of four-byte pixels at a time; kRows rows share the weights.
-template <int kRows>
-void rows_kernel(const uint8_t* HWY_RESTRICT from, size_t from_stride,
-                 const ResampleWeights& weights, const int32_t* HWY_RESTRICT packed, bool flip,
-                 uint8_t* HWY_RESTRICT to, size_t to_stride) {
-  const hn::FixedTag<uint8_t, 16> d8;
-  const hn::FixedTag<int16_t, 8> d16;
-  const hn::FixedTag<int32_t, 4> d32;
-  // Pixels 0 and 1, then 2 and 3, as pairs of 16 bits by channel. 0x80: zero.
-  alignas(16) static constexpr uint8_t kFirst[16] = {0, 0x80, 4, 0x80, 1, 0x80, 5, 0x80,
-                                                     2, 0x80, 6, 0x80, 3, 0x80, 7, 0x80};
-  alignas(16) static constexpr uint8_t kSecond[16] = {8,  0x80, 12, 0x80, 9,  0x80, 13, 0x80,
-                                                      10, 0x80, 14, 0x80, 11, 0x80, 15, 0x80};
-  const auto first = hn::Load(d8, kFirst);
-  const auto second = hn::Load(d8, kSecond);
-  const auto count = static_cast<uint32_t>(weights.windows.size());
-  for (uint32_t x = 0; x < count; ++x) {
-    const ResampleWeights::Window window = weights.windows[x];
-    const uint8_t* source = from + size_t{window.first} * 4;
-    const int32_t* piece = packed + size_t{x} * weights.stride;
-    hn::Vec<decltype(d32)> low[kRows];
-    hn::Vec<decltype(d32)> high[kRows];
-    for (int r = 0; r < kRows; ++r) low[r] = high[r] = hn::Zero(d32);
-    for (uint32_t tap = 0; tap < window.count; tap += 4, source += 16, piece += 4) {
-      const auto pairs = hn::LoadU(d32, piece);
-      const auto low01 = hn::BitCast(d16, hn::Broadcast<0>(pairs));
-      const auto low23 = hn::BitCast(d16, hn::Broadcast<1>(pairs));
-      const auto high01 = hn::BitCast(d16, hn::Broadcast<2>(pairs));
-      const auto high23 = hn::BitCast(d16, hn::Broadcast<3>(pairs));
-      for (int r = 0; r < kRows; ++r) {
-        const auto pixels = hn::LoadU(d8, source + r * from_stride);
-        const auto p01 = hn::BitCast(d16, hn::TableLookupBytesOr0(pixels, first));
-        const auto p23 = hn::BitCast(d16, hn::TableLookupBytesOr0(pixels, second));
-        low[r] = multiply_add(d32, p01, low01, low[r]);
-        low[r] = multiply_add(d32, p23, low23, low[r]);
-        high[r] = multiply_add(d32, p01, high01, high[r]);
-        high[r] = multiply_add(d32, p23, high23, high[r]);
-      }
-    }
-    uint8_t* out = to + size_t{flip ? count - 1 - x : x} * 4;
-    for (int r = 0; r < kRows; ++r) {
-      const hn::FixedTag<int16_t, 4> d16_half;
-      const hn::FixedTag<uint8_t, 4> d8_quarter;
-      const auto sum = finish(low[r], high[r]);
-      hn::StoreU(hn::DemoteTo(d8_quarter, hn::DemoteTo(d16_half, sum)), d8_quarter,
-                 out + r * to_stride);
-    }
-  }
-}
+/// Sums of weighted pixels: for each of the two pieces of the weights one.
+template <class D32>
+struct Sums {
+  using V = hn::Vec<D32>;
+  using D16 = hn::Repartition<int16_t, D32>;
+  using D8 = hn::Repartition<uint8_t, D32>;
+  V low, high;
 
-void rows(const PixelView& from, const ResampleWeights& weights, const int32_t* packed, bool flip,
-          PixelBuffer& to) {
-  const size_t stride = to.view().stride;
-  uint32_t y = 0;
-  for (; y + 4 <= from.size.height; y += 4) {
-    rows_kernel<4>(from.row(y), from.stride, weights, packed, flip, to.row(y), stride);
+  HWY_INLINE Sums() { low = high = hn::Zero(D32()); }
+
+  /// Each lane of `pairs`: two taps of one channel as 16 bits each. `half`: which of four taps.
+  template <int kHalf>
+  HWY_INLINE void add_pairs(hn::Vec<D8> pairs, const int32_t* words) {
+    const D32 d32;
+    const D16 d16;
+    const auto pixels = hn::BitCast(d16, pairs);
+    low = multiply_add(d32, pixels, hn::BitCast(d16, hn::Set(d32, words[kHalf])), low);
+    high = multiply_add(d32, pixels, hn::BitCast(d16, hn::Set(d32, words[2 + kHalf])), high);
   }
-  for (; y < from.size.height; ++y) {
-    rows_kernel<1>(from.row(y), from.stride, weights, packed, flip, to.row(y), stride);
+  /// Four taps of pixels that lie one behind the other.
+  HWY_INLINE void add_pixels(hn::Vec<D8> pixels, const int32_t* words) {
+    const D8 d8;
+    // Pixels 0 and 1, then 2 and 3, as pairs of 16 bits by channel. 0x80: zero.
+    alignas(16) static constexpr uint8_t kFirst[16] = {0, 0x80, 4, 0x80, 1, 0x80, 5, 0x80,
+                                                       2, 0x80, 6, 0x80, 3, 0x80, 7, 0x80};
+    alignas(16) static constexpr uint8_t kSecond[16] = {8,  0x80, 12, 0x80, 9,  0x80, 13, 0x80,
+                                                        10, 0x80, 14, 0x80, 11, 0x80, 15, 0x80};
+    add_pairs<0>(hn::TableLookupBytesOr0(pixels, hn::LoadDup128(d8, kFirst)), words);
+    add_pairs<1>(hn::TableLookupBytesOr0(pixels, hn::LoadDup128(d8, kSecond)), words);
   }
+  HWY_INLINE V total() const { return hn::Add(low, hn::ShiftLeft<kLowBits>(high)); }
+};
+
+/// The sums of a column of bytes: four of 32 bits for each vector of bytes.
+template <class D8>
+struct ColumnSums {
+  using D32 = hn::Repartition<int32_t, D8>;
+  using V8 = hn::Vec<D8>;
+  Sums<D32> parts[4];
+
+  HWY_INLINE ColumnSums() {}  // NOLINT(modernize-use-equals-default): for these vectors
+  template <int kHalf>
+  HWY_INLINE void add_two(V8 upper, V8 lower, const int32_t* words) {
+    const D8 d8;
+    const auto zero = hn::Zero(d8);
+    const auto near = hn::InterleaveLower(d8, upper, lower);
+    const auto far = hn::InterleaveUpper(d8, upper, lower);
+    parts[0].template add_pairs<kHalf>(hn::InterleaveLower(d8, near, zero), words);
+    parts[1].template add_pairs<kHalf>(hn::InterleaveUpper(d8, near, zero), words);
+    parts[2].template add_pairs<kHalf>(hn::InterleaveLower(d8, far, zero), words);
+    parts[3].template add_pairs<kHalf>(hn::InterleaveUpper(d8, far, zero), words);
+  }
+  HWY_INLINE void add(V8 r0, V8 r1, V8 r2, V8 r3, const int32_t* words) {
+    add_two<0>(r0, r1, words);
+    add_two<1>(r2, r3, words);
+  }
+};
+
+#endif
+
+/// A sum rounded, without the bits behind the point.
+template <class D32>
+HWY_INLINE hn::Vec<D32> finish(const Sums<D32>& sums) {
+  const auto half = hn::Set(D32(), 1 << (ResampleWeights::kBits - 1));
+  return hn::ShiftRight<ResampleWeights::kBits>(hn::Add(sums.total(), half));
 }
 
 /// Four vectors of 32 bits as one of bytes, cut off at 0 and 255. Blocks of 16 bytes stay what they
@@ -136,50 +227,168 @@ HWY_INLINE hn::Vec<D8> narrow(D8 d8, V32 a, V32 b, V32 c, V32 d) {
   return hn::Or(near, far);
 }
 
+/// Rows that are made together.
+constexpr uint32_t kRows = 4;
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+constexpr uint32_t kRowsOfVector = 4;
+#elif HWY_TARGET == HWY_AVX2
+constexpr uint32_t kRowsOfVector = 2;
+#else
+constexpr uint32_t kRowsOfVector = 1;
+#endif
+
+/// 16 bytes of each of some rows, a block of the vector for each.
+template <uint32_t kCount>
+HWY_INLINE auto load_rows(const uint8_t* from, size_t stride) {
+  const hn::FixedTag<uint8_t, 16 * kCount> d;
+  if constexpr (kCount == 1) {
+    return hn::LoadU(d, from);
+  } else {
+    return hn::Combine(d, load_rows<kCount / 2>(from + kCount / 2 * stride, stride),
+                       load_rows<kCount / 2>(from, stride));
+  }
+}
+
+/// Writes `bytes` of each of the blocks to a row of its own. All 16 where kWhole says so.
+template <uint32_t kCount, bool kWhole, class V>
+HWY_INLINE void store_rows(V blocks, size_t bytes, uint8_t* to, size_t stride) {
+  const hn::DFromV<V> d;
+  if constexpr (kCount > 1) {
+    const hn::Half<decltype(d)> half;
+    store_rows<kCount / 2, kWhole>(hn::LowerHalf(half, blocks), bytes, to, stride);
+    store_rows<kCount / 2, kWhole>(hn::UpperHalf(half, blocks), bytes, to + kCount / 2 * stride,
+                                   stride);
+  } else if constexpr (kWhole) {
+    hn::StoreU(blocks, d, to);
+  } else {
+    alignas(16) uint8_t all[16];
+    hn::Store(blocks, d, all);
+    std::memcpy(to, all, bytes);
+  }
+}
+
+struct RowPass {
+  const ResampleWeights& weights;
+  const int32_t* packed;
+  uint32_t groups;  // of four taps, for each output pixel
+  bool flip;
+  size_t from_stride, to_stride;
+};
+
+/// kGroups groups of four taps for each output pixel, or as many as its window has where that is 0:
+/// windows differ by one tap, and a loop whose end cannot be foreseen costs more than a group.
+template <uint32_t kGroups>
+void make_rows(const RowPass& pass, const uint8_t* HWY_RESTRICT from, uint8_t* HWY_RESTRICT to) {
+  constexpr uint32_t kVectors = kRows / kRowsOfVector;
+  const hn::FixedTag<uint8_t, 16 * kRowsOfVector> d8;
+  using D32 = hn::Repartition<int32_t, decltype(d8)>;
+  const auto count = static_cast<uint32_t>(pass.weights.windows.size());
+  for (uint32_t out = 0; out < count; out += 4) {
+    hn::Vec<D32> made[kVectors][4];
+    for (uint32_t i = 0; i < 4; ++i) {
+      const uint32_t at = std::min(out + i, count - 1);
+      const uint32_t x = pass.flip ? count - 1 - at : at;
+      const ResampleWeights::Window window = pass.weights.windows[x];
+      const uint8_t* source = from + size_t{window.first} * 4;
+      const int32_t* words = pass.packed + size_t{x} * pass.groups * kWords;
+      const uint32_t groups = kGroups != 0 ? kGroups : (window.count + kTaps - 1) / kTaps;
+      Sums<D32> sums[kVectors];
+      for (uint32_t group = 0; group < groups; ++group, source += 16, words += kWords) {
+        for (uint32_t v = 0; v < kVectors; ++v) {
+          const uint8_t* rows = source + size_t{v} * kRowsOfVector * pass.from_stride;
+          sums[v].add_pixels(load_rows<kRowsOfVector>(rows, pass.from_stride), words);
+        }
+      }
+      for (uint32_t v = 0; v < kVectors; ++v) made[v][i] = finish(sums[v]);
+    }
+    for (uint32_t v = 0; v < kVectors; ++v) {
+      const auto pixels = narrow(d8, made[v][0], made[v][1], made[v][2], made[v][3]);
+      uint8_t* rows = to + size_t{out} * 4 + size_t{v} * kRowsOfVector * pass.to_stride;
+      if (out + 4 <= count) {
+        store_rows<kRowsOfVector, true>(pixels, 16, rows, pass.to_stride);
+      } else {
+        store_rows<kRowsOfVector, false>(pixels, size_t{count - out} * 4, rows, pass.to_stride);
+      }
+    }
+  }
+}
+
+template <uint32_t kGroups>
+void make_all_rows(const RowPass& pass, const PixelView& from, PixelBuffer& to) {
+  const uint32_t height = from.size.height;
+  for (uint32_t y = 0; y < height; y += kRows) {
+    const uint32_t at = std::min(y, height - kRows);  // the last ones may be made twice
+    make_rows<kGroups>(pass, from.row(at), to.row(at));
+  }
+}
+
+void rows(const PixelView& from, const ResampleWeights& weights, std::vector<int32_t>& packed,
+          bool flip, PixelBuffer& to) {
+  if (from.size.height < kRows) return resample_rows_plainly(from, weights, flip, to);
+  uint32_t most = 0;
+  for (const ResampleWeights::Window& window : weights.windows) {
+    most = std::max(most, window.count);
+  }
+  const uint32_t groups = (most + kTaps - 1) / kTaps;
+  const size_t count = weights.windows.size();
+  packed.resize(count * groups * kWords);
+  for (size_t x = 0; x < count; ++x) {
+    for (size_t group = 0; group < groups; ++group) {
+      pack_weights(weights.values.data() + x * weights.stride + group * kTaps,
+                   packed.data() + (x * groups + group) * kWords);
+    }
+  }
+  const RowPass pass{weights, packed.data(), groups, flip, from.stride, to.view().stride};
+  // Groups behind the last tap of a window read what lies behind the row.
+  static_assert(PixelView::kSlack >= 2 * kTaps * 4);
+  if (groups == 1) return make_all_rows<1>(pass, from, to);
+  if (groups == 2) return make_all_rows<2>(pass, from, to);
+  make_all_rows<0>(pass, from, to);
+}
+
 void column(const PixelView& from, const ResampleWeights& weights, uint32_t row,
             uint8_t* HWY_RESTRICT to) {
   const hn::ScalableTag<uint8_t> d8;
-  const hn::Repartition<int16_t, decltype(d8)> d16;
-  const hn::Repartition<int32_t, decltype(d8)> d32;
-  const size_t lanes = hn::Lanes(d8);
   const ResampleWeights::Window window = weights.windows[row];
-  const int32_t* values = weights.values.data() + size_t{row} * weights.stride;
+  const uint32_t groups = (window.count + kTaps - 1) / kTaps;
+  int32_t words[kMostTaps / kTaps * kWords];
+  for (uint32_t group = 0; group < groups; ++group) {
+    pack_weights(weights.values.data() + size_t{row} * weights.stride + group * kTaps,
+                 words + group * kWords);
+  }
+  const uint8_t* taps[kMostTaps];
+  for (uint32_t tap = 0; tap < groups * kTaps; ++tap) {
+    // Rows behind the window have no weight, and may not be there.
+    taps[tap] = from.row(window.first + std::min(tap, window.count - 1));
+  }
   const size_t bytes = size_t{from.size.width} * 4;
-  for (size_t at = 0; at < bytes; at += lanes) {
-    auto low0 = hn::Zero(d32), low1 = low0, low2 = low0, low3 = low0;
-    auto high0 = low0, high1 = low0, high2 = low0, high3 = low0;
-    for (uint32_t tap = 0; tap < window.count; tap += 2) {
-      const uint8_t* upper = from.row(window.first + tap) + at;
-      // The second of the last pair may not be there; then its weight is 0.
-      const uint8_t* lower = tap + 1 < window.count ? upper + from.stride : upper;
-      const int32_t a = values[tap];
-      const int32_t b = values[tap + 1];
-      constexpr int32_t kLow = (1 << kLowBits) - 1;
-      const auto low = hn::BitCast(d16, hn::Set(d32, (a & kLow) | (b & kLow) << 16));
-      const auto high = hn::BitCast(
-          d16, hn::Set(d32, ((a >> kLowBits) & 0xFFFF) | ((b >> kLowBits) & 0xFFFF) << 16));
-      const auto u = hn::LoadU(d8, upper);
-      const auto l = hn::LoadU(d8, lower);
-      const auto zero = hn::Zero(d8);
-      const auto near = hn::InterleaveLower(d8, u, l);
-      const auto far = hn::InterleaveUpper(d8, u, l);
-      const auto p0 = hn::BitCast(d16, hn::InterleaveLower(d8, near, zero));
-      const auto p1 = hn::BitCast(d16, hn::InterleaveUpper(d8, near, zero));
-      const auto p2 = hn::BitCast(d16, hn::InterleaveLower(d8, far, zero));
-      const auto p3 = hn::BitCast(d16, hn::InterleaveUpper(d8, far, zero));
-      low0 = multiply_add(d32, p0, low, low0);
-      low1 = multiply_add(d32, p1, low, low1);
-      low2 = multiply_add(d32, p2, low, low2);
-      low3 = multiply_add(d32, p3, low, low3);
-      high0 = multiply_add(d32, p0, high, high0);
-      high1 = multiply_add(d32, p1, high, high1);
-      high2 = multiply_add(d32, p2, high, high2);
-      high3 = multiply_add(d32, p3, high, high3);
+  for (size_t at = 0; at < bytes; at += hn::Lanes(d8)) {
+    ColumnSums<decltype(d8)> sums;
+    for (uint32_t group = 0; group < groups; ++group) {
+      const uint8_t* const* four = taps + group * kTaps;
+      sums.add(hn::LoadU(d8, four[0] + at), hn::LoadU(d8, four[1] + at),
+               hn::LoadU(d8, four[2] + at), hn::LoadU(d8, four[3] + at), words + group * kWords);
     }
-    hn::StoreU(narrow(d8, finish(low0, high0), finish(low1, high1), finish(low2, high2),
-                      finish(low3, high3)),
+    hn::StoreU(narrow(d8, finish(sums.parts[0]), finish(sums.parts[1]), finish(sums.parts[2]),
+                      finish(sums.parts[3])),
                d8, to + at);
   }
+}
+
+void pack(const uint8_t* HWY_RESTRICT from, uint32_t width, bool flip, uint8_t* HWY_RESTRICT out) {
+  const hn::FixedTag<uint8_t, 16> d8;
+  alignas(16) static constexpr uint8_t kForward[16] = {0,  1,  2,  4,  5,    6,    8,    9,
+                                                       10, 12, 13, 14, 0x80, 0x80, 0x80, 0x80};
+  alignas(16) static constexpr uint8_t kBackward[16] = {12, 13, 14, 8, 9,    10,   4,    5,
+                                                        6,  0,  1,  2, 0x80, 0x80, 0x80, 0x80};
+  const auto order = hn::Load(d8, flip ? kBackward : kForward);
+  // Four pixels at a time, in 16 bytes of which the next four overwrite the last.
+  uint32_t x = 0;
+  for (; x + 6 <= width; x += 4) {
+    const uint8_t* four = from + 4 * size_t{flip ? width - 4 - x : x};
+    hn::StoreU(hn::TableLookupBytesOr0(hn::LoadU(d8, four), order), d8, out + 3 * size_t{x});
+  }
+  pack_row_plainly(flip ? from : from + 4 * size_t{x}, width - x, flip, out + 3 * size_t{x});
 }
 
 #endif
@@ -193,9 +402,7 @@ namespace {
 
 HWY_EXPORT(rows);
 HWY_EXPORT(column);
-
-/// Taps for which the low pieces cannot overflow 32 bits.
-constexpr uint32_t kMostTaps = 256;
+HWY_EXPORT(pack);
 
 uint8_t clip(int32_t sum) {
   return static_cast<uint8_t>(std::clamp(sum >> ResampleWeights::kBits, 0, 255));
@@ -203,24 +410,10 @@ uint8_t clip(int32_t sum) {
 
 }  // namespace
 
-void pack_horizontal(const ResampleWeights& weights, std::vector<int32_t>& packed) {
-  packed.resize(weights.values.size());
-  constexpr int kLowBits = 15;
-  constexpr int32_t kLow = (1 << kLowBits) - 1;
-  for (size_t i = 0; i < weights.values.size(); i += 4) {
-    const int32_t* v = weights.values.data() + i;
-    const auto pair = [](int32_t a, int32_t b) { return (a & 0xFFFF) | b << 16; };
-    packed[i] = pair(v[0] & kLow, v[1] & kLow);
-    packed[i + 1] = pair(v[2] & kLow, v[3] & kLow);
-    packed[i + 2] = pair(v[0] >> kLowBits, v[1] >> kLowBits);
-    packed[i + 3] = pair(v[2] >> kLowBits, v[3] >> kLowBits);
-  }
-}
-
 void resample_rows(const PixelView& from, const ResampleWeights& weights,
-                   const std::vector<int32_t>& packed, bool flip, PixelBuffer& to) {
+                   std::vector<int32_t>& packed, bool flip, PixelBuffer& to) {
   if (weights.stride > kMostTaps) return resample_rows_plainly(from, weights, flip, to);
-  HWY_DYNAMIC_DISPATCH(rows)(from, weights, packed.data(), flip, to);
+  HWY_DYNAMIC_DISPATCH(rows)(from, weights, packed, flip, to);
 }
 
 void resample_column(const PixelView& from, const ResampleWeights& weights, uint32_t row,
@@ -262,14 +455,13 @@ void resample_column_plainly(const PixelView& from, const ResampleWeights& weigh
 }
 
 void pack_row(const uint8_t* from, uint32_t width, bool flip, uint8_t* out) {
-  if (flip) {
-    for (uint32_t x = 0; x < width; ++x) std::memcpy(out + 3 * x, from + 4 * (width - 1 - x), 3);
-    return;
+  HWY_DYNAMIC_DISPATCH(pack)(from, width, flip, out);
+}
+
+void pack_row_plainly(const uint8_t* from, uint32_t width, bool flip, uint8_t* out) {
+  for (uint32_t x = 0; x < width; ++x) {
+    std::memcpy(out + 3 * size_t{x}, from + 4 * size_t{flip ? width - 1 - x : x}, 3);
   }
-  // Four bytes at a time: the last of each is overwritten by the next pixel.
-  uint32_t x = 0;
-  for (; x + 1 < width; ++x) std::memcpy(out + 3 * x, from + 4 * x, 4);
-  if (x < width) std::memcpy(out + 3 * x, from + 4 * x, 3);
 }
 
 }  // namespace stoker

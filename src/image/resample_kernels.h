@@ -9,15 +9,17 @@
 namespace stoker {
 
 // The two passes of a resize, for whatever vectors the CPU has (chosen when first called); every
-// path gives the same bits. A weight of 22 bits is multiplied in two pieces that fit the 16-bit
-// multiply-and-add: the low 15 bits and the rest.
+// path gives the same bits. A weight of 22 bits is multiplied in pieces: three of 8 bits where a
+// CPU sums products of four bytes at once (VNNI), elsewhere two that fit the 16-bit
+// multiply-and-add.
 
-/// Weights in the order in which resample_rows() takes them.
-void pack_horizontal(const ResampleWeights& weights, std::vector<int32_t>& packed);
+/// Longer windows are summed in plain C++: pieces of 15 bits would not fit 32 bits.
+constexpr uint32_t kMostTaps = 256;
 
-/// Makes every row of `from` as wide as `weights` says. Mirrored where `flip` says so.
+/// Makes every row of `from` as wide as `weights` says. Mirrored where `flip` says so. `packed` is
+/// memory for weights in the order of the CPU's vectors.
 void resample_rows(const PixelView& from, const ResampleWeights& weights,
-                   const std::vector<int32_t>& packed, bool flip, PixelBuffer& to);
+                   std::vector<int32_t>& packed, bool flip, PixelBuffer& to);
 
 /// One row of the image that `weights` makes out of the rows of `from`. `to` has room for
 /// PixelView::kSlack bytes more than the row.
@@ -29,5 +31,6 @@ void resample_rows_plainly(const PixelView& from, const ResampleWeights& weights
                            PixelBuffer& to);
 void resample_column_plainly(const PixelView& from, const ResampleWeights& weights, uint32_t row,
                              uint8_t* to);
+void pack_row_plainly(const uint8_t* from, uint32_t width, bool flip, uint8_t* out);
 
 }  // namespace stoker

@@ -57,7 +57,6 @@ TEST(Resample, EveryKernelGivesTheBitsOfPlainCode) {
           ResampleWeights weights;
           weights.set(from.width, to.width, 0, to.width, filter);
           std::vector<int32_t> packed;
-          pack_horizontal(weights, packed);
           PixelBuffer rows, expected;
           rows.resize({from.height, to.width});
           expected.resize({from.height, to.width});
@@ -91,6 +90,35 @@ TEST(Resample, WeightsOfAPixelSumToOne) {
       EXPECT_LE(weights.windows[i].first + weights.windows[i].count, 500U);
     }
   }
+}
+
+// Three bytes with a sign hold what is less than two.
+TEST(Resample, WeightsAreLessThanTwo) {
+  for (const Resample filter : kSumming) {
+    for (uint32_t in = 1; in < 40; ++in) {
+      for (uint32_t out = 1; out < 120; ++out) {
+        ResampleWeights weights;
+        weights.set(in, out, 0, out, filter);
+        for (const int32_t weight : weights.values) {
+          ASSERT_LT(std::abs(weight), 2 << ResampleWeights::kBits) << in << " to " << out;
+        }
+      }
+    }
+  }
+}
+
+TEST(Resample, PixelsLoseTheirFourthByte) {
+  with_each_target([] {
+    for (uint32_t width = 1; width < 40; ++width) {
+      PixelBuffer image = noise({1, width}, width);
+      for (const bool flip : {false, true}) {
+        std::vector<uint8_t> row(width * 3 + 1, 0xAB), wanted(row);
+        pack_row(image.row(0), width, flip, row.data());
+        pack_row_plainly(image.row(0), width, flip, wanted.data());
+        ASSERT_EQ(row, wanted) << width;
+      }
+    }
+  });
 }
 
 TEST(Resample, NamesAreThoseOfPillow) {
