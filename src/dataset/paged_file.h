@@ -43,6 +43,12 @@ class PagedFile {
     read(offset, std::as_writable_bytes(std::span(&value, 1)));
     return value;
   }
+  /// Says that it will be read soon. Costs nothing where it lies outside or is not loaded yet.
+  void prefetch(uint64_t offset) const {
+    if (offset >= size_) return;
+    const std::byte* loaded = pages_[offset / kPageSize].load(std::memory_order_acquire);
+    if (loaded != nullptr) __builtin_prefetch(loaded + offset % kPageSize);
+  }
 
  private:
   const std::byte* page(uint64_t number) const;

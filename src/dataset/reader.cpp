@@ -23,6 +23,8 @@ constexpr uint64_t kMaxGap = 16384;
 // Larger reads gain nothing more, and smaller ones spread better over threads.
 constexpr uint64_t kMaxMerged = 4 << 20;
 constexpr size_t kMaxPieces = 256;
+// Up to this size copying an item costs less than a system call that takes its head apart.
+constexpr uint64_t kSmallItem = 16384;
 // Below this, waking other threads costs more than it saves.
 constexpr uint64_t kMinThreaded = 512 << 10;
 
@@ -40,6 +42,26 @@ struct Reader::Fetcher {
   const pid_t process;
   ShardFiles files;
   WorkerPool pool;
+};
+
+/// The shard that was read last, which is mostly the one that is read next.
+struct Reader::OpenShard {
+  explicit OpenShard(Fetcher& all) : fetcher(all) {}
+
+  ReadableFile& open(const Segment& wanted_segment, uint32_t wanted) {
+    if (segment == &wanted_segment && number == wanted) return *file;
+    const Shard shard = wanted_segment.shard(wanted);
+    const int64_t modified = wanted_segment.depth() == Depth::structure ? shard.modified_ns : 0;
+    file = fetcher.files.open(shard.path, {shard.size, modified}, shard.compression);
+    segment = &wanted_segment;
+    number = wanted;
+    return *file;
+  }
+
+  Fetcher& fetcher;
+  const Segment* segment = nullptr;
+  uint32_t number = 0;
+  std::shared_ptr<ReadableFile> file;
 };
 
 Reader::Reader(std::shared_ptr<const Index> index, ReaderOptions options)
@@ -71,8 +93,18 @@ Batch Reader::locate(std::span<const uint64_t> samples, std::span<const uint32_t
     fields = all;
   }
   batch.items.reserve(samples.size() * fields.size());
+  // In an order by chance every sample's place in the index is a wait for memory: all at once.
+  std::vector<Index::Place> places;
+  places.reserve(samples.size());
+  for (const uint64_t sample : samples) {
+    const Index::Place place = places.emplace_back(index_->place(sample));
+    for (const uint32_t field : fields) {
+      const std::optional<uint32_t> local = index_->local_field(place.segment, field);
+      if (local) index_->segment(place.segment).prefetch(place.sample, *local);
+    }
+  }
   for (uint32_t row = 0; row < samples.size(); ++row) {
-    const Index::Place place = index_->place(samples[row]);
+    const Index::Place& place = places[row];
     const Segment& segment = index_->segment(place.segment);
     for (const uint32_t field : fields) {
       const std::optional<uint32_t> local = index_->local_field(place.segment, field);
@@ -190,8 +222,44 @@ std::array<MutableBytes, 2> pieces_of(const Item& item) {
   return {MutableBytes(item.head_data, item.head), {item.data, item.length - item.head}};
 }
 
-std::string shorter(uint64_t offset, uint64_t missing) {
-  return fmt::format("the shard ends at offset {}, {} bytes short", offset, missing);
+void check_length(uint64_t offset, uint64_t got, uint64_t wanted) {
+  if (got == wanted) return;
+  throw Error(ErrorKind::corrupt, fmt::format("the shard ends at offset {}, {} bytes short",
+                                              offset + got, wanted - got));
+}
+
+/// One read, of which the system puts each piece where it belongs.
+void read_scattered(ReadableFile& file, const Batch& batch, std::span<const uint32_t> items) {
+  const uint64_t begin = batch.items[items.front()].located.extent.offset;
+  thread_local std::byte gap[kMaxGap];
+  thread_local MutableBytes pieces[3 * kMaxPieces];  // not cleared for every read
+  size_t count = 0;
+  uint64_t end = begin;
+  for (const uint32_t i : items) {
+    const Item& item = batch.items[i];
+    const uint64_t offset = item.located.extent.offset;
+    if (offset > end) pieces[count++] = {gap, offset - end};
+    const auto [head, rest] = pieces_of(item);
+    if (!head.empty()) pieces[count++] = head;
+    pieces[count++] = rest;
+    end = offset + item.length;
+  }
+  const size_t got =
+      count == 1 ? file.read_at(begin, pieces[0]) : file.read_at(begin, std::span(pieces, count));
+  check_length(begin, got, end - begin);
+}
+
+/// Items of one shard, one behind the other.
+void read_run(ReadableFile& file, const Batch& batch, std::span<const uint32_t> items) {
+  const Item& item = batch.items[items.front()];
+  if (items.size() > 1 || item.head == 0 || item.length > kSmallItem) {
+    return read_scattered(file, batch, items);
+  }
+  std::byte whole[kSmallItem];
+  const uint64_t offset = item.located.extent.offset;
+  check_length(offset, file.read_at(offset, MutableBytes(whole, item.length)), item.length);
+  std::memcpy(item.head_data, whole, item.head);
+  std::memcpy(item.data, whole + item.head, item.length - item.head);
 }
 
 }  // namespace
@@ -230,9 +298,9 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
     const std::lock_guard lock(mutex);
     failures.push_back({item, error.kind(), std::move(fault), error.os_error()});
   };
-  const auto fetch_one = [&](const uint32_t& item, bool fetched) {
+  const auto fetch_one = [&](OpenShard& shard, const uint32_t& item, bool fetched) {
     try {
-      if (!fetched) fetch_run(fetcher, batch, {&item, 1});
+      if (!fetched) fetch_run(shard, batch, {&item, 1});
       verify(batch.items[item]);
     } catch (const Error& error) {
       fail(item, error);
@@ -240,23 +308,27 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
       fail(item, Error(ErrorKind::io, error.what()));
     }
   };
-  const auto work = [&](size_t number) {
+  const auto work = [&](OpenShard& shard, size_t number) {
     const Run& run = runs[number];
     const std::span<const uint32_t> items(order.data() + run.first, run.last - run.first);
     bool fetched = items.size() > 1;
     if (fetched) {
       try {
-        fetch_run(fetcher, batch, items);
+        fetch_run(shard, batch, items);
       } catch (const std::exception&) {
         fetched = false;  // each by itself: whichever is readable must not suffer
       }
     }
-    for (const uint32_t& item : items) fetch_one(item, fetched);
+    for (const uint32_t& item : items) fetch_one(shard, item, fetched);
   };
   if (bytes < kMinThreaded || runs.size() == 1 || options_.threads == 1) {
-    for (size_t i = 0; i < runs.size(); ++i) work(i);
+    OpenShard shard(fetcher);
+    for (size_t i = 0; i < runs.size(); ++i) work(shard, i);
   } else {
-    fetcher.pool.run(runs.size(), work);
+    fetcher.pool.run(runs.size(), [&](size_t i) {
+      OpenShard shard(fetcher);
+      work(shard, i);
+    });
   }
   std::sort(failures.begin(), failures.end(),
             [](const ReadFailure& a, const ReadFailure& b) { return a.item < b.item; });
@@ -275,20 +347,20 @@ void Reader::verify(Item& item) const {
   }
 }
 
-void Reader::fetch_run(Fetcher& fetcher, const Batch& batch,
+void Reader::fetch_run(OpenShard& shard, const Batch& batch,
                        std::span<const uint32_t> items) const {
   const Item& first = batch.items[items.front()];
   const Segment& segment = index_->segment(first.segment);
   switch (first.located.extent.container) {
     case Container::shard:
-      return fetch_shard(fetcher, segment, batch, items);
+      return read_run(shard.open(segment, first.located.extent.number), batch, items);
     case Container::file: {
       const Index::Place place = index_->place(batch.samples[first.row]);
       const std::string path = file_path(segment, place.sample, first);
       const int64_t modified = segment.depth() == Depth::structure
                                    ? static_cast<int64_t>(first.located.extent.offset)
                                    : 0;
-      const auto file = fetcher.files.open_once(path, {first.length, modified});
+      const auto file = shard.fetcher.files.open_once(path, {first.length, modified});
       const auto pieces = pieces_of(first);
       if (file->read_at(0, std::span<const MutableBytes>(pieces)) != first.length) {
         throw Error(ErrorKind::corrupt, "the file became shorter while it was read");
@@ -299,10 +371,10 @@ void Reader::fetch_run(Fetcher& fetcher, const Batch& batch,
       break;
   }
   if (first.head == 0) {
-    return fetch_extent(fetcher, segment, first.located.extent, {first.data, first.length});
+    return fetch_extent(shard, segment, first.located.extent, {first.data, first.length});
   }
   std::vector<std::byte> whole(first.length);
-  fetch_extent(fetcher, segment, first.located.extent, whole);
+  fetch_extent(shard, segment, first.located.extent, whole);
   const std::byte* from = whole.data();
   for (const MutableBytes piece : pieces_of(first)) {
     std::memcpy(piece.data(), from, piece.size());
@@ -310,59 +382,12 @@ void Reader::fetch_run(Fetcher& fetcher, const Batch& batch,
   }
 }
 
-void Reader::fetch_shard(Fetcher& fetcher, const Segment& segment, const Batch& batch,
-                         std::span<const uint32_t> items) const {
-  const Extent& begin = batch.items[items.front()].located.extent;
-  const auto file = open_shard(fetcher, segment, begin.number);
-  thread_local std::byte gap[kMaxGap];
-  thread_local MutableBytes pieces[3 * kMaxPieces];  // not cleared for every read
-  size_t count = 0;
-  uint64_t end = begin.offset;
-  for (const uint32_t i : items) {
-    const Item& item = batch.items[i];
-    const uint64_t offset = item.located.extent.offset;
-    if (offset > end) pieces[count++] = {gap, offset - end};
-    const auto [head, rest] = pieces_of(item);
-    if (!head.empty()) pieces[count++] = head;
-    pieces[count++] = rest;
-    end = offset + item.length;
-  }
-  const size_t got = count == 1 ? file->read_at(begin.offset, pieces[0])
-                                : file->read_at(begin.offset, std::span(pieces, count));
-  if (got != end - begin.offset) {
-    throw Error(ErrorKind::corrupt, shorter(begin.offset + got, end - begin.offset - got));
-  }
-}
-
-std::shared_ptr<ReadableFile> Reader::open_shard(Fetcher& fetcher, const Segment& segment,
-                                                 uint32_t number) const {
-  // Mostly the one that this thread had last. It is not kept open for this.
-  struct Last {
-    const Fetcher* fetcher = nullptr;
-    const Segment* segment = nullptr;
-    uint32_t number = 0;
-    std::weak_ptr<ReadableFile> file;
-  };
-  thread_local Last last;
-  if (last.fetcher == &fetcher && last.segment == &segment && last.number == number) {
-    if (std::shared_ptr<ReadableFile> file = last.file.lock()) return file;
-  }
-  const Shard shard = segment.shard(number);
-  const int64_t modified = segment.depth() == Depth::structure ? shard.modified_ns : 0;
-  std::shared_ptr<ReadableFile> file =
-      fetcher.files.open(shard.path, {shard.size, modified}, shard.compression);
-  last = {&fetcher, &segment, number, file};
-  return file;
-}
-
-void Reader::fetch_extent(Fetcher& fetcher, const Segment& segment, const Extent& extent,
+void Reader::fetch_extent(OpenShard& shard, const Segment& segment, const Extent& extent,
                           MutableBytes into) const {
   if (extent.container == Container::here) return segment.read_here(extent.offset, into);
   if (extent.container == Container::shard) {
-    const size_t got = open_shard(fetcher, segment, extent.number)->read_at(extent.offset, into);
-    if (got != into.size()) {
-      throw Error(ErrorKind::corrupt, shorter(extent.offset + got, into.size() - got));
-    }
+    const size_t got = shard.open(segment, extent.number).read_at(extent.offset, into);
+    check_length(extent.offset, got, into.size());
     return;
   }
   if (extent.container == Container::pieces) {
@@ -372,7 +397,7 @@ void Reader::fetch_extent(Fetcher& fetcher, const Segment& segment, const Extent
       if (piece.length == 0 || piece.length > into.size() || piece.container == Container::pieces) {
         throw Error(ErrorKind::corrupt, "its pieces make no sense: run stoker index");
       }
-      fetch_extent(fetcher, segment, piece, into.first(piece.length));
+      fetch_extent(shard, segment, piece, into.first(piece.length));
       into = into.subspan(piece.length);
     }
     return;
@@ -382,15 +407,12 @@ void Reader::fetch_extent(Fetcher& fetcher, const Segment& segment, const Extent
       block.codecs >= segment.codec_chains().size()) {
     throw Error(ErrorKind::corrupt, "lies outside of its block: run stoker index");
   }
-  const auto file = open_shard(fetcher, segment, block.shard);
+  ReadableFile& file = shard.open(segment, block.shard);
   if (block.stored_length > segment.shard(block.shard).size) {
     throw Error(ErrorKind::corrupt, "its block is larger than the shard: run stoker index");
   }
   std::vector<std::byte> stored(block.stored_length);
-  const size_t got = file->read_at(block.offset, stored);
-  if (got != stored.size()) {
-    throw Error(ErrorKind::corrupt, shorter(block.offset + got, stored.size() - got));
-  }
+  check_length(block.offset, file.read_at(block.offset, stored), stored.size());
   if (block.has_stored_crc && options_.verify && crc32c(stored) != block.stored_crc) {
     throw Error(ErrorKind::corrupt, "checksum of its block differs");
   }

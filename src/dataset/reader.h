@@ -89,17 +89,14 @@ class Reader {
 
  private:
   struct Fetcher;
+  struct OpenShard;
   Fetcher& fetcher() const;
   std::string file_path(const Segment& segment, uint64_t sample, const Item& item) const;
   void verify(Item& item) const;
   static void check_bounds(const Segment& segment, const Extent& extent);
-  void fetch_run(Fetcher& fetcher, const Batch& batch, std::span<const uint32_t> items) const;
-  void fetch_shard(Fetcher& fetcher, const Segment& segment, const Batch& batch,
-                   std::span<const uint32_t> items) const;
-  void fetch_extent(Fetcher& fetcher, const Segment& segment, const Extent& extent,
+  void fetch_run(OpenShard& shard, const Batch& batch, std::span<const uint32_t> items) const;
+  void fetch_extent(OpenShard& shard, const Segment& segment, const Extent& extent,
                     MutableBytes into) const;
-  std::shared_ptr<ReadableFile> open_shard(Fetcher& fetcher, const Segment& segment,
-                                           uint32_t number) const;
 
   std::shared_ptr<const Index> index_;
   ReaderOptions options_;

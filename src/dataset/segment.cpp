@@ -209,6 +209,13 @@ Located Segment::locate(uint64_t sample, uint32_t field) const {
   return located;
 }
 
+void Segment::prefetch(uint64_t sample, uint32_t field) const {
+  if (field >= field_tables_.size()) return;
+  const FieldTables& tables = field_tables_[field];
+  if (tables.extents.exists) file_->prefetch(tables.extents.offset + sample * sizeof(ExtentRecord));
+  if (tables.scalars.exists) file_->prefetch(tables.scalars.offset + sample * sizeof(uint64_t));
+}
+
 Extent Segment::piece(uint64_t number) const {
   return from_record(element<ExtentRecord>(table(TableKind::pieces), number, "piece"));
 }

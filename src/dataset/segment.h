@@ -77,6 +77,8 @@ class Segment {
   std::optional<uint64_t> plain_size(uint32_t number) const;
   std::string key(uint64_t sample) const;
   Located locate(uint64_t sample, uint32_t field) const;
+  /// Says that this will be located soon.
+  void prefetch(uint64_t sample, uint32_t field) const;
   Extent piece(uint64_t number) const;
   Block block(uint32_t number) const;
   void read_here(uint64_t offset, MutableBytes into) const;

@@ -32,12 +32,13 @@ std::shared_ptr<std::byte> BatchMemory::take(size_t bytes) {
   Piece piece;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(free_.begin(), free_.end(), [&](const Piece& free) {
+    // The one that came back last: the caches may still have it.
+    const auto found = std::find_if(free_.rbegin(), free_.rend(), [&](const Piece& free) {
       return free.size >= bytes && free.size <= 2 * bytes;
     });
-    if (found != free_.end()) {
+    if (found != free_.rend()) {
       piece = *found;
-      free_.erase(found);
+      free_.erase(std::next(found).base());
     }
   }
   if (piece.data == nullptr) {

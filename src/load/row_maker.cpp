@@ -138,7 +138,8 @@ void RowMaker::fill_array(const ColumnPlan& plan, const Item& item, const Reader
 /// The elements lie in the batch already; the header in front of them must say what was expected.
 void RowMaker::check_header(const ColumnPlan& plan, const Item& item) {
   const Bytes head(item.head_data, item.head);
-  if (header_of_ == &plan && std::equal(head.begin(), head.end(), header_.begin(), header_.end())) {
+  if (header_of_ == &plan && head.size() == header_.size() &&
+      std::memcmp(head.data(), header_.data(), head.size()) == 0) {
     return;
   }
   const NpyHeader header = parse_npy_header(head);
