@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the steps of a training to its run directory. Plain Python 3.7 without dependencies: `stoker time` also puts it into
+interpreters that have no stoker. The layout is docs/formats/run.md.
+"""
+
+import array
+import atexit
+import json
+import os
+import socket
+import struct
+import sys
+import time
+import zlib
+
+now = time.perf_counter_ns
+
+# Rows are written when so much time has passed since the last ones: what a kill can cost.
+FLUSH_NS = 1_000_000_000
+COLUMNS = ("loader", "epoch", "kind", "end_ns", "wait_ns", "step_ns", "samples", "gpu_ns")
+KIND_STEP, KIND_END, KIND_MARK = 0, 1, 2
+_WIDTH = len(COLUMNS)
+
+
+def find_rank():
+    """Rank and number of ranks as launchers say it: torchrun, Slurm, Open MPI, MPICH; 0 of 1 without one."""
+    env = os.environ
+    for rank, world in (
+        ("RANK", "WORLD_SIZE"),
+        ("SLURM_PROCID", "SLURM_NTASKS"),
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("PMI_RANK", "PMI_SIZE"),
+    ):
+        if env.get(rank, "").isdigit() and env.get(world, "").isdigit():
+            return int(env[rank]), int(env[world])
+    return 0, 1
+
+
+class Recorder:
+    """The steps of this process, in one file of the run directory. Never raises: what is measured must go on."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.failure = None
+        self.loaders = []
+        self._begin()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin)
+        atexit.register(self.close)
+
+    def _begin(self):
+        # After a fork: what is not written yet is the parent's.
+        self._rows = array.array("q")
+        self._pending = []  # (where in _rows, event at the begin, event at the end)
+        self._flush_at = now() + FLUSH_NS
+        self._file = None
+        self._told = 0
+        self._pid = os.getpid()
+
+    def add_loader(self, name, batch_size=None, training=True):
+        """The number under which steps of this loader are recorded."""
+        self.loaders.append({"name": name, "batch_size": batch_size, "training": training})
+        return len(self.loaders) - 1
+
+    def step(self, loader, epoch, end, wait, step, samples, kind=KIND_STEP):
+        self._rows.extend((loader, epoch, kind, end, wait, step, samples, -1))
+        if end >= self._flush_at:
+            self.flush()
+
+    def step_with_events(self, loader, epoch, end, wait, step, samples, first, last):
+        """The same, with two CUDA events between which the device worked on it; asked for later, without waiting."""
+        self._pending.append((len(self._rows), first, last))
+        self.step(loader, epoch, end, wait, step, samples)
+
+    def mark(self, name, begin, end):
+        """Something beside the steps, such as a checkpoint."""
+        names = [each["name"] for each in self.loaders]
+        loader = names.index(name) if name in names else self.add_loader(name, training=False)
+        self.step(loader, 0, end, 0, end - begin, 0, KIND_MARK)
+
+    def _settle(self, wait):
+        """Fills in what the device has finished; returns how many values can be written."""
+        done = 0
+        try:
+            for where, first, last in self._pending:
+                if wait:
+                    last.synchronize()
+                elif not last.query():
+                    break
+                self._rows[where + _WIDTH - 1] = int(first.elapsed_time(last) * 1e6)
+                done += 1
+        except Exception:  # a device in trouble is the training's business
+            del self._pending[:]
+            return len(self._rows)
+        ready = self._pending[done][0] if done < len(self._pending) else len(self._rows)
+        self._pending = [(where - ready, first, last) for where, first, last in self._pending[done:]]
+        return ready
+
+    def flush(self, wait=False):
+        self._flush_at = now() + FLUSH_NS
+        if self.failure is not None:
+            del self._rows[:]
+            del self._pending[:]
+            return
+        count = self._settle(wait)
+        rows, self._rows = self._rows[:count], self._rows[count:]
+        if not rows and self._told == len(self.loaders):
+            return
+        try:
+            self._write(rows)
+        except Exception as error:
+            self.failure = str(error)
+
+    def _open(self):
+        name = f"steps-{socket.gethostname().split('.')[0]}-{self._pid}.columns"
+        self._file = os.open(
+            os.path.join(self.directory, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666
+        )
+        if os.fstat(self._file).st_size == 0:
+            os.write(self._file, b"stoker-columns 1\n")
+        rank, world = find_rank()
+        return {
+            "host": socket.gethostname(),
+            "pid": self._pid,
+            "rank": rank,
+            "world": world,
+            "program": [str(word) for word in getattr(sys, "argv", [])][:50],
+            "python": sys.version.split()[0],
+            # What to add to the clock of the steps to get the time of day.
+            "time_of_day_ns": int(time.time() * 1e9) - now(),
+        }
+
+    def _write(self, rows):
+        about = self._open() if self._file is None else {}
+        if self._told < len(self.loaders):
+            about["loaders"] = self.loaders
+            self._told = len(self.loaders)
+        count = len(rows) // _WIDTH
+        description = json.dumps(
+            {"rows": count, "columns": [{"name": name, "type": "i8"} for name in COLUMNS], "about": about}
+        ).encode()
+        columns = [rows[i::_WIDTH] for i in range(_WIDTH)]
+        if sys.byteorder != "little":
+            for column in columns:
+                column.byteswap()
+        body = b"".join(column.tobytes() for column in columns)
+        block = b"SBLK" + struct.pack("<IQ", len(description), len(body)) + description + body
+        block += struct.pack("<I", zlib.crc32(block) & 0xFFFFFFFF)
+        if os.write(self._file, block) != len(block):
+            self.failure = "the block was not written whole"
+
+    def close(self):
+        if self._pid == os.getpid():
+            self.flush(wait=True)
+
+
+def count_samples(batch):
+    """How many samples a batch has, by its first array; 0 where that cannot be seen."""
+    for _ in range(8):
+        shape = getattr(batch, "shape", None)
+        if shape is not None:
+            return int(shape[0]) if len(shape) else 1
+        if isinstance(batch, (list, tuple)):
+            if not batch:
+                return 0
+            if isinstance(batch[0], (str, bytes, int, float)):
+                return len(batch)
+            batch = batch[0]
+        elif hasattr(batch, "values") and hasattr(batch, "keys"):
+            batch = next(iter(batch.values()), None)
+        else:
+            return 0
+    return 0
+
+
+def cuda_events():
+    """Makes CUDA events where this process already uses a GPU through torch; never touches the driver first."""
+    torch = sys.modules.get("torch")
+    try:
+        if torch is None or not torch.cuda.is_initialized():
+            return None
+        return torch.cuda.Event
+    except Exception:
+        return None
+
+
+class Watch:
+    """The steps of one iterator: ask() before each batch is asked for, got() when it is there, end() behind the last."""
+
+    __slots__ = ("_recorder", "loader", "epoch", "_asked", "_got", "_wait", "_samples", "_event", "_looked")
+
+    def __init__(self, recorder, loader):
+        self._recorder = recorder
+        self.loader = loader
+        self.epoch = 0
+        self._got = None
+        self._event = None
+        self._looked = False
+
+    def ask(self):
+        asked = self._asked = now()
+        if self._got is not None:
+            self._finish(asked)
+
+    def _finish(self, asked):
+        step = asked - self._got
+        self._got = None
+        first, self._event = self._event, None
+        if first is None:
+            self._recorder.step(self.loader, self.epoch, asked, self._wait, step, self._samples)
+            return
+        try:
+            last = type(first)(enable_timing=True)
+            last.record()
+            self._recorder.step_with_events(
+                self.loader, self.epoch, asked, self._wait, step, self._samples, first, last
+            )
+        except Exception:
+            self._recorder.step(self.loader, self.epoch, asked, self._wait, step, self._samples)
+
+    def got(self, samples):
+        self._samples = samples
+        if "torch" in sys.modules:
+            make = cuda_events()
+            if make is not None:
+                try:
+                    self._event = make(enable_timing=True)
+                    self._event.record()
+                except Exception:
+                    self._event = None
+        got = self._got = now()
+        self._wait = got - self._asked
+
+    def end(self):
+        """The iterator is at its end: how long it took to say so, and the next epoch begins."""
+        end = now()
+        self._recorder.step(self.loader, self.epoch, end, end - self._asked, 0, 0, KIND_END)
+        self.epoch += 1
+
+    def dropped(self):
+        """Nobody will ask again: the last step ends here."""
+        if self._got is not None:
+            self._finish(now())
+
+
+class WatchedIterator:
+    """An iterator whose steps are recorded."""
+
+    __slots__ = ("_next", "_iterator", "_watch", "_count")
+
+    def __init__(self, iterator, watch, count=count_samples):
+        self._iterator = iterator
+        self._next = iterator.__next__
+        self._watch = watch
+        self._count = count
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        watch = self._watch
+        watch.ask()
+        try:
+            batch = self._next()
+        except StopIteration:
+            watch.end()
+            raise
+        watch.got(self._count(batch))
+        return batch
+
+    def __del__(self):
+        try:
+            self._watch.dropped()
+        except Exception:  # the interpreter may be half gone
+            pass

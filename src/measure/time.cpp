@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/time.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "measure/child.h"
+#include "measure/hook_files.h"
+#include "measure/output_values.h"
+#include "measure/tree_watch.h"
+#include "os/output_file.h"
+
+namespace stoker {
+namespace {
+
+int64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+RunInfo begin_info(const TimeOptions& options) {
+  RunInfo info;
+  info.command = options.command;
+  info.directory = make_run_directory(options.directory);
+  info.version = STOKER_VERSION;
+  char host[HOST_NAME_MAX + 1] = {};
+  if (::gethostname(host, sizeof host - 1) == 0) info.host = host;
+  info.cores = usable_cores();
+  info.memory_limit = cgroup_memory().limit;
+  info.slurm_job = variable("SLURM_JOB_ID");
+  info.visible_gpus = variable("CUDA_VISIBLE_DEVICES");
+  info.clock_begin_ns = clock_ns(CLOCK_MONOTONIC);
+  info.time_of_day_begin_ns = clock_ns(CLOCK_REALTIME);
+  info.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  write_run_info(info);
+  return info;
+}
+
+/// A pipe from the command to us, and where what comes through it goes.
+struct Relay {
+  int ours = -1, theirs = -1;
+  int to = -1;
+
+  void open(int destination) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error("a pipe", "cannot be made", errno);
+    ours = ends[0];
+    theirs = ends[1];
+    to = destination;
+    ::fcntl(ours, F_SETFL, O_NONBLOCK);
+  }
+};
+
+void write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (written <= 0) return;  // nobody reads it: the command goes on all the same
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+/// Everything that comes out of the command: passed on, and looked through for values.
+class Output {
+ public:
+  Output(const TimeOptions& options, const RunInfo& info) : terminal_(options.terminal) {
+    if (!options.pattern.empty()) values_ = std::make_unique<OutputValues>(options.pattern, info);
+    if (terminal_ != nullptr) return;
+    if (values_ == nullptr) return;  // the command writes where we would
+    relays_.resize(2);
+    relays_[0].open(STDOUT_FILENO);
+    relays_[1].open(STDERR_FILENO);
+  }
+
+  Child::Streams streams() const {
+    Child::Streams streams;
+    if (terminal_ != nullptr) {
+      streams.in = streams.out = streams.err = terminal_->command_side();
+      streams.new_terminal = true;
+    } else if (!relays_.empty()) {
+      streams.out = relays_[0].theirs;
+      streams.err = relays_[1].theirs;
+    }
+    return streams;
+  }
+
+  void child_has_them() {
+    for (Relay& relay : relays_) {
+      ::close(relay.theirs);
+      relay.theirs = -1;
+    }
+  }
+
+  std::vector<pollfd> to_poll() const {
+    std::vector<pollfd> found;
+    if (terminal_ != nullptr) found.push_back({terminal_->our_side(), POLLIN, 0});
+    for (const Relay& relay : relays_) {
+      if (relay.ours >= 0) found.push_back({relay.ours, POLLIN, 0});
+    }
+    return found;
+  }
+
+  /// What is there now.
+  void take() {
+    if (terminal_ != nullptr) {
+      read_some(terminal_->our_side(), [&](std::string_view bytes) { terminal_->show(bytes); });
+    }
+    for (Relay& relay : relays_) {
+      if (relay.ours < 0) continue;
+      const bool open =
+          read_some(relay.ours, [&](std::string_view bytes) { write_all(relay.to, bytes); });
+      if (open) continue;
+      ::close(relay.ours);
+      relay.ours = -1;
+    }
+  }
+
+  ~Output() {
+    for (const Relay& relay : relays_) {
+      if (relay.ours >= 0) ::close(relay.ours);
+      if (relay.theirs >= 0) ::close(relay.theirs);
+    }
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+ private:
+  /// False where the other end is closed.
+  template <typename Show>
+  bool read_some(int descriptor, const Show& show) {
+    char piece[1 << 16];
+    for (int i = 0; i < 64; ++i) {
+      const ssize_t got = ::read(descriptor, piece, sizeof piece);
+      if (got == 0) return false;
+      if (got < 0) return errno == EAGAIN || errno == EINTR;
+      const std::string_view bytes(piece, static_cast<size_t>(got));
+      show(bytes);
+      if (values_ != nullptr) values_->take(bytes);
+    }
+    return true;
+  }
+
+  TimeOptions::Terminal* terminal_;
+  std::vector<Relay> relays_;
+  std::unique_ptr<OutputValues> values_;
+};
+
+std::map<std::string, std::string> environment_for(const TimeOptions& options,
+                                                   const RunInfo& info) {
+  std::map<std::string, std::string> changes;
+  changes["STOKER_RUN"] = info.directory;
+  if (options.hook) {
+    const std::string directory = write_hook_files(info.directory);
+    const std::string before = variable("PYTHONPATH");
+    changes["PYTHONPATH"] = before.empty() ? directory : directory + ":" + before;
+  }
+  return changes;
+}
+
+}  // namespace
+
+std::string make_run_directory(const std::string& wanted) {
+  std::string path = wanted;
+  if (path.empty()) {
+    make_directories("stoker-runs");
+    path = fmt::format("stoker-runs/{:%Y%m%d-%H%M%S}-{}", fmt::localtime(std::time(nullptr)),
+                       ::getpid());
+  }
+  // Two at once must not share one: whoever makes it has it.
+  for (int i = 2; ::mkdir(path.c_str(), 0777) != 0; ++i) {
+    if (errno != EEXIST || !wanted.empty() || i > 1000) {
+      throw system_error(
+          path,
+          errno == EEXIST ? "is there already: a run needs a new directory" : "cannot be made",
+          errno);
+    }
+    path = fmt::format("{}-{}", path.substr(0, path.find_last_of('-')), ::getpid() + i * 100'000);
+  }
+  char real[PATH_MAX];
+  if (::realpath(path.c_str(), real) == nullptr) throw system_error(path, "is gone", errno);
+  return real;
+}
+
+RunInfo time_command(const TimeOptions& options) {
+  RunInfo info = begin_info(options);
+  Output output(options, info);
+  TreeWatch watch(::getpid(), true, options.interval_s, info);
+  Child child(options.command, environment_for(options, info), output.streams());
+  output.child_has_them();
+  while (child.running()) {
+    std::vector<pollfd> waited = output.to_poll();
+    waited.push_back({child.signals(), POLLIN, 0});
+    const double left = watch.next_look_s() - watch.seconds_since_begin();
+    ::poll(waited.data(), waited.size(), left <= 0 ? 0 : static_cast<int>(left * 1e3) + 1);
+    output.take();
+    child.take_signals();
+    if (watch.seconds_since_begin() < watch.next_look_s() || !child.running()) continue;
+    const ResourceSample& sample = watch.look();
+    if (options.each_look) options.each_look(info, sample);
+  }
+  output.take();
+  watch.finish(info, static_cast<uint64_t>(child.usage().ru_maxrss) * 1024);
+  info.ended = true;
+  info.exit_status = child.exit_status();
+  info.signal = child.signal();
+  try {
+    write_run_info(info);
+  } catch (const Error& error) {
+    info.trouble = error.what();
+  }
+  return info;
+}
+
+RunInfo time_attached(pid_t pid, const TimeOptions& options, const Progress& progress) {
+  if (::kill(pid, 0) != 0 && errno != EPERM) {
+    throw Error(ErrorKind::not_found, fmt::format("there is no process {}", pid));
+  }
+  RunInfo info = begin_info(options);
+  TreeWatch watch(pid, false, options.interval_s, info);
+  while (!progress.stop.load() && (::kill(pid, 0) == 0 || errno == EPERM)) {
+    const double left = watch.next_look_s() - watch.seconds_since_begin();
+    if (left > 0) {
+      ::poll(nullptr, 0, static_cast<int>(left * 1e3) + 1);
+      continue;
+    }
+    const ResourceSample& sample = watch.look();
+    if (sample.processes == 0) break;
+    if (options.each_look) options.each_look(info, sample);
+  }
+  watch.finish(info, 0);
+  info.ended = true;
+  write_run_info(info);
+  return info;
+}
+
+}  // namespace stoker

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "results/run.h"
+
+namespace stoker {
+
+/// How a command is run and measured.
+struct TimeOptions {
+  std::vector<std::string> command;
+  std::string directory;     // of the run; must not exist; empty: one in stoker-runs/
+  bool hook = true;          // watch the data iterators of Python frameworks
+  std::string pattern;       // a regular expression whose first group is samples a second
+  double interval_s = 0.25;  // between two looks at the processes, or more where that costs more
+  /// Where the command's output goes besides its own place: a terminal of its own, drawn around.
+  struct Terminal;
+  Terminal* terminal = nullptr;
+  /// Called after each look, and with whatever is known then.
+  std::function<void(const RunInfo&, const ResourceSample&)> each_look;
+};
+
+/// What stands between the command and the real terminal.
+struct TimeOptions::Terminal {
+  virtual ~Terminal() = default;
+  /// The descriptor that becomes the command's standard input, output and error.
+  virtual int command_side() = 0;
+  /// The descriptor from which its output comes.
+  virtual int our_side() = 0;
+  virtual void show(std::string_view output) = 0;
+};
+
+/// Runs the command to its end. Throws Error(not_found) or Error(permission) where it cannot be
+/// started, Error(io) where the run directory cannot be made. The result is also in the directory.
+RunInfo time_command(const TimeOptions& options);
+
+/// Watches a process that already runs, until it ends or `progress` says stop.
+RunInfo time_attached(pid_t pid, const TimeOptions& options, const Progress& progress);
+
+/// A new directory stoker-runs/DATE-PID below the current one, or `wanted`, which must not exist.
+std::string make_run_directory(const std::string& wanted);
+
+}  // namespace stoker
