@@ -8,12 +8,6 @@
 namespace stoker {
 namespace {
 
-Json header(std::string_view command) {
-  Json about = {{"version", STOKER_VERSION}, {"schema", kJsonSchema}};
-  if (!command.empty()) about["command"] = command;
-  return {{"stoker", std::move(about)}};
-}
-
 std::string_view name_of(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::usage:
@@ -76,7 +70,7 @@ Json comparison_object(const Comparison& comparison) {
 }  // namespace
 
 Json pack_document(const PackResult& result) {
-  Json json = header("pack");
+  Json json = document_header("pack");
   json["source_format"] = result.source_format;
   json["format"] = result.format;
   json["samples"] = result.samples;
@@ -96,7 +90,7 @@ Json pack_document(const PackResult& result) {
 }
 
 Json index_document(const IndexResult& result, double seconds) {
-  Json json = header("index");
+  Json json = document_header("index");
   json["format"] = result.format;
   json["depth"] = name_of(result.depth);
   json["directory"] = name_to_json(result.directory);
@@ -112,8 +106,14 @@ Json index_document(const IndexResult& result, double seconds) {
   return json;
 }
 
+Json document_header(std::string_view command) {
+  Json about = {{"version", STOKER_VERSION}, {"schema", kJsonSchema}};
+  if (!command.empty()) about["command"] = command;
+  return {{"stoker", std::move(about)}};
+}
+
 Json load_document(const LoadResult& result) {
-  Json json = header("load");
+  Json json = document_header("load");
   json["epochs"] = Json::array();
   for (const EpochRate& epoch : result.epochs) {
     json["epochs"].push_back({{"samples", epoch.samples},
@@ -143,7 +143,7 @@ Json load_document(const LoadResult& result) {
 }
 
 Json check_document(const CheckResult& result) {
-  Json json = header("check");
+  Json json = document_header("check");
   json["good"] = result.good();
   json["path"] = name_to_json(result.path);
   json["format"] = result.format;
@@ -177,7 +177,7 @@ Json check_document(const CheckResult& result) {
 }
 
 Json error_document(std::string_view command, ErrorKind kind, std::string_view message) {
-  Json json = header(command);
+  Json json = document_header(command);
   json["error"] = {{"kind", name_of(kind)}, {"message", message}};
   return json;
 }

@@ -17,6 +17,8 @@ namespace stoker {
 // be added under the same schema number; one that changes its meaning or goes away takes a new one.
 inline constexpr int kJsonSchema = 1;
 
+/// What every document begins with.
+Json document_header(std::string_view command);
 Json pack_document(const PackResult& result);
 Json index_document(const IndexResult& result, double seconds);
 Json check_document(const CheckResult& result);

@@ -24,7 +24,9 @@ struct Option {
 /// names the option.
 class Arguments {
  public:
-  /// `positionals` are the names of the arguments that are no options, all of them required.
+  /// `positionals` are the names of the arguments that are no options, all of them required. A last
+  /// one that ends in "..." stands for any number; where that is kCommandWords, everything from its
+  /// first word on belongs to it, options of another program included.
   /// Takes "--x value", "--x=value", "-j4"; "--" ends the options. "--help" or "-h" ends parsing:
   /// asks_help() is then true and nothing else is worth a look.
   Arguments(std::span<const std::string_view> positionals, std::span<const Option> options,
@@ -32,6 +34,8 @@ class Arguments {
 
   bool asks_help() const { return asks_help_; }
   const std::string& positional(size_t number) const { return positionals_.at(number); }
+  /// Those that "..." stands for.
+  const std::vector<std::string>& rest() const { return rest_; }
   bool flag(std::string_view name) const { return values_.contains(name); }
   /// Every one of an option that may be given more than once.
   std::vector<std::string> values(std::string_view name) const;
@@ -49,7 +53,7 @@ class Arguments {
   unsigned jobs() const;
 
  private:
-  std::vector<std::string> positionals_;
+  std::vector<std::string> positionals_, rest_;
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
   bool asks_help_ = false;
 };
@@ -59,6 +63,9 @@ std::string suggestion(std::string_view word, std::span<const std::string_view> 
 
 /// The options as lines of a help page.
 std::string describe_options(std::span<const Option> options);
+
+/// A command line of its own, behind the options.
+inline constexpr std::string_view kCommandWords = "COMMAND...";
 
 /// What several commands have.
 inline constexpr Option kJobsOption{"--jobs", "N", "threads to use (default: one per usable core)",

@@ -112,7 +112,10 @@ class Output {
 
   std::vector<pollfd> to_poll() const {
     std::vector<pollfd> found;
-    if (terminal_ != nullptr) found.push_back({terminal_->our_side(), POLLIN, 0});
+    if (terminal_ != nullptr) {
+      found.push_back({terminal_->our_side(), POLLIN, 0});
+      found.push_back({terminal_->typed(), POLLIN, 0});
+    }
     for (const Relay& relay : relays_) {
       if (relay.ours >= 0) found.push_back({relay.ours, POLLIN, 0});
     }
@@ -122,6 +125,9 @@ class Output {
   /// What is there now.
   void take() {
     if (terminal_ != nullptr) {
+      char typed[256];
+      const ssize_t got = ::read(terminal_->typed(), typed, sizeof typed);
+      if (got > 0) write_all(terminal_->our_side(), {typed, static_cast<size_t>(got)});
       read_some(terminal_->our_side(), [&](std::string_view bytes) { terminal_->show(bytes); });
     }
     for (Relay& relay : relays_) {
@@ -213,6 +219,7 @@ RunInfo time_command(const TimeOptions& options) {
     ::poll(waited.data(), waited.size(), left <= 0 ? 0 : static_cast<int>(left * 1e3) + 1);
     output.take();
     child.take_signals();
+    if (child.take_resized() && options.terminal != nullptr) options.terminal->resized();
     if (watch.seconds_since_begin() < watch.next_look_s() || !child.running()) continue;
     const ResourceSample& sample = watch.look();
     if (options.each_look) options.each_look(info, sample);

@@ -29,9 +29,11 @@ struct TimeOptions::Terminal {
   virtual ~Terminal() = default;
   /// The descriptor that becomes the command's standard input, output and error.
   virtual int command_side() = 0;
-  /// The descriptor from which its output comes.
+  /// The descriptor from which its output comes, and to which goes what is typed.
   virtual int our_side() = 0;
+  virtual int typed() = 0;
   virtual void show(std::string_view output) = 0;
+  virtual void resized() = 0;
 };
 
 /// Runs the command to its end. Throws Error(not_found) or Error(permission) where it cannot be

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "os/file_system.h"
 #include "os/output_file.h"
 
 namespace stoker {
@@ -89,9 +90,10 @@ size_t whole_block(std::string_view bytes) {
 
 }  // namespace
 
-ColumnTable read_columns(const std::string& path) {
-  const std::string file = read_file(path, kLargest);
-  const std::string_view all = file;
+namespace {
+
+/// The offset behind the beginning of the file, which must be ours.
+size_t check_begin(std::string_view all, const std::string& path) {
   if (!all.starts_with(kBegin)) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("{}: is no file of measured columns", printable(path)));
@@ -100,22 +102,29 @@ ColumnTable read_columns(const std::string& path) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("{}: was written by another version of stoker", printable(path)));
   }
-  ColumnTable table;
-  size_t at = kBegin.size() + kVersion.size();
+  return kBegin.size() + kVersion.size();
+}
+
+/// The next block that is right at or behind `at`; the end where there is none.
+size_t find_block(std::string_view all, size_t at) {
+  while (at < all.size() && whole_block(all.substr(at)) == 0) {
+    at = std::min(all.find(kMagic, at + 1), all.size());
+  }
+  return at;
+}
+
+/// Takes the blocks from `at` on; returns where the last one ends.
+size_t take_blocks(std::string_view all, size_t at, ColumnTable& table) {
+  size_t end = at;
   while (at < all.size()) {
-    const size_t length = whole_block(all.substr(at));
-    if (length == 0) {
-      // Goes on at the next block that is right: a flipped bit should cost one.
-      size_t next = all.find(kMagic, at + 1);
-      while (next != std::string_view::npos && whole_block(all.substr(next)) == 0) {
-        next = all.find(kMagic, next + 1);
-      }
-      const bool last = next == std::string_view::npos;
-      if (last) next = all.size();
-      table.damage.push_back({at, fmt::format("{} bytes {}", next - at,
-                                              last ? "at the end are no whole block"
-                                                   : "are no block that is whole and right")});
-      at = next;
+    const size_t begin = find_block(all, at);
+    if (begin > at) {
+      // Goes on behind it: a flipped bit should cost one block.
+      table.damage.push_back({at, fmt::format("{} bytes {}", begin - at,
+                                              begin == all.size()
+                                                  ? "at the end are no whole block"
+                                                  : "are no block that is whole and right")});
+      at = begin;
       continue;
     }
     const auto description = number_at<uint32_t>(all, at + 4);
@@ -126,10 +135,36 @@ ColumnTable read_columns(const std::string& path) {
     } catch (const std::exception& error) {
       table.damage.push_back({at, fmt::format("a block that cannot be read: {}", error.what())});
     }
-    at += length;
+    at += kHead + description + rows + 4;
+    end = at;
   }
   for (auto& [name, column] : table.integers) column.resize(table.rows);
   for (auto& [name, column] : table.reals) column.resize(table.rows);
+  return end;
+}
+
+}  // namespace
+
+ColumnTable read_columns(const std::string& path) {
+  const std::string file = read_file(path, kLargest);
+  ColumnTable table;
+  take_blocks(file, check_begin(file, path), table);
+  return table;
+}
+
+ColumnTable read_new_columns(const std::string& path, uint64_t& offset) {
+  const auto file = real_file_system().open(path);
+  const uint64_t size = file->info().size;
+  ColumnTable table;
+  if (size <= offset || size - offset > kLargest) return table;
+  std::string bytes(size - offset, '\0');
+  bytes.resize(file->read_at(offset, std::as_writable_bytes(std::span(bytes))));
+  size_t at = 0;
+  if (offset == 0) {
+    if (bytes.size() < kBegin.size() + kVersion.size()) return table;
+    at = check_begin(bytes, path);
+  }
+  offset += take_blocks(bytes, at, table);
   return table;
 }
 

@@ -40,6 +40,9 @@ struct ColumnTable {
 /// Throws Error(corrupt) where it is no such file or one of another version; what is damaged or cut
 /// off behind the beginning is left out and named.
 ColumnTable read_columns(const std::string& path);
+/// The blocks from `offset` on that are whole now, of a file that still grows; moves `offset`
+/// behind them. 0 is its beginning.
+ColumnTable read_new_columns(const std::string& path, uint64_t& offset);
 
 /// Writes one process's file. Throws nothing after the beginning: measuring must not stop what is
 /// measured. failure() says why nothing is written any more.

@@ -67,6 +67,28 @@ TEST_F(ColumnFile, CutAnywhereKeepsTheBlocksBeforeIt) {
   EXPECT_EQ(most, 4U);
 }
 
+TEST_F(ColumnFile, AGrowingFileIsFollowed) {
+  const std::string whole = contents(path_);
+  uint64_t offset = 0;
+  std::vector<int64_t> seen;
+  for (size_t length = 0; length <= whole.size(); length += 7) {
+    overwrite(path_, whole.substr(0, std::min(length, whole.size())));
+    const ColumnTable table = read_new_columns(path_, offset);
+    const auto found = table.integers.find("end_ns");
+    if (found != table.integers.end()) {
+      seen.insert(seen.end(), found->second.begin(), found->second.end());
+    }
+  }
+  overwrite(path_, whole);
+  const ColumnTable rest = read_new_columns(path_, offset);
+  const auto found = rest.integers.find("end_ns");
+  if (found != rest.integers.end()) {
+    seen.insert(seen.end(), found->second.begin(), found->second.end());
+  }
+  EXPECT_EQ(seen, (std::vector<int64_t>{0, 100, 200, 300, 400, 500}));
+  EXPECT_EQ(offset, whole.size());
+}
+
 TEST_F(ColumnFile, AFlippedBitCostsOneBlockAtMost) {
   const std::string whole = contents(path_);
   for (size_t at = 17; at < whole.size(); ++at) {

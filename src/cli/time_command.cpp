@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/json_output.h"
+#include "cli/live_view.h"
+#include "cli/output.h"
+#include "cli/time_report.h"
+#include "measure/run_summary.h"
+#include "measure/time.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::array<std::string_view, 1> kPositionals = {kCommandWords};
+
+constexpr std::array kOptions = {
+    Option{"--run", "DIR", "where the run is recorded (default: a new one in stoker-runs/)"},
+    Option{"--pattern", "REGEX",
+           "for what is not Python: samples a second in its output, in a group,\n"
+           "as in 'images/sec: ([0-9.]+)'"},
+    Option{"--no-hook", "", "leave Python alone: only what the processes use is measured"},
+    Option{"--repeat", "N", "run it N times; the interval is then over runs"},
+    Option{"--compare", "", "instead of a command, two run directories: is B faster than A?"},
+    Option{"--attach", "PID", "watch a process that already runs, with its children"},
+    Option{"--follow", "DIR", "show a run that is being recorded"},
+    Option{"--plain", "", "no live view, also on a terminal"},
+    kJsonOption,
+    kHelpOption,
+};
+
+constexpr double kPlainSeconds = 10;  // between two lines where there is no live view
+
+/// Shows what is going on while a command runs.
+class Show {
+ public:
+  Show(bool live, bool silent) : live_(live), silent_(silent) {
+    if (live_) terminal_ = std::make_unique<LiveTerminal>();
+  }
+
+  TimeOptions::Terminal* terminal() { return terminal_.get(); }
+
+  void operator()(const RunInfo& info, const ResourceSample& sample) {
+    if (silent_ || sample.time_s < next_s_) return;
+    steps_.update(info.directory);
+    const size_t width = live_ ? terminal_->width() : 120;
+    const auto lines = live_lines(info, sample, before_, steps_, width, live_ && unicode_locale());
+    before_ = sample;
+    next_s_ = sample.time_s + (live_ ? 1 : kPlainSeconds);
+    if (live_) return terminal_->draw(lines);
+    if (sample.time_s < kPlainSeconds) {
+      next_s_ = kPlainSeconds;
+      return;
+    }
+    print_error(fmt::format("stoker: {}\n", fmt::join(lines, ", ")));
+  }
+
+ private:
+  bool live_, silent_;
+  std::unique_ptr<LiveTerminal> terminal_;
+  LiveSteps steps_;
+  ResourceSample before_;
+  double next_s_ = 0;
+};
+
+TimeOptions options_of(const Arguments& arguments) {
+  TimeOptions options;
+  options.command = arguments.rest();
+  options.directory = arguments.value("--run").value_or("");
+  options.pattern = arguments.value("--pattern").value_or("");
+  options.hook = !arguments.flag("--no-hook");
+  return options;
+}
+
+RunInfo run_once(TimeOptions options, bool live, bool silent) {
+  Show show(live, silent);
+  options.terminal = show.terminal();
+  options.each_look = std::ref(show);
+  return time_command(options);
+}
+
+int print_runs(const std::vector<RunInfo>& infos, bool json) {
+  std::vector<Run> runs;
+  std::vector<RunSummary> summaries;
+  for (const RunInfo& info : infos) {
+    runs.push_back(read_run(info.directory));
+    runs.back().info = info;  // also where the disk was full
+    summaries.push_back(summarise(runs.back()));
+  }
+  if (json) {
+    print(to_text(time_document(runs, summaries)));
+  } else {
+    print_error(time_text(runs, summaries, Style::of_stdout()));
+  }
+  return infos.back().exit_status;
+}
+
+int compare(const std::vector<std::string>& directories, bool json) {
+  if (directories.size() != 2) {
+    throw Error(ErrorKind::usage, "--compare needs two run directories: --compare A B");
+  }
+  const Run a = read_run(directories[0]);
+  const Run b = read_run(directories[1]);
+  const Comparison comparison = compare_runs(a, b);
+  if (json) {
+    print(to_text(comparison_document(a, b, comparison)));
+  } else {
+    print(comparison_text(directories[0], directories[1], comparison));
+  }
+  return kExitDone;
+}
+
+int follow(const std::string& directory, const Progress& progress) {
+  LiveSteps steps;
+  ResourceSample before;
+  while (!progress.stop.load()) {
+    const Run run = read_run(directory);
+    steps.update(directory);
+    if (!run.resources.empty()) {
+      const auto lines =
+          live_lines(run.info, run.resources.back(), before, steps, 120, unicode_locale());
+      print(fmt::format("{}\n", fmt::join(lines, ", ")));
+      before = run.resources.back();
+    }
+    if (run.info.ended) return kExitDone;
+    for (int i = 0; i < 10 && !progress.stop.load(); ++i) ::poll(nullptr, 0, 100);
+  }
+  return kExitInterrupted;
+}
+
+int attach(const Arguments& arguments, const Progress& progress, bool json) {
+  TimeOptions options = options_of(arguments);
+  const auto pid = static_cast<pid_t>(arguments.number("--attach", 1).value_or(0));
+  options.command = {"--attach", std::to_string(pid)};
+  Show show(false, json);
+  options.each_look = std::ref(show);
+  return print_runs({time_attached(pid, options, progress)}, json);
+}
+
+int run_time(const Arguments& arguments, Progress& progress) {
+  const bool json = arguments.flag(kJsonOption.name);
+  if (arguments.flag("--compare")) return compare(arguments.rest(), json);
+  if (const auto directory = arguments.value("--follow")) return follow(*directory, progress);
+  if (arguments.value("--attach")) return attach(arguments, progress, json);
+  const TimeOptions options = options_of(arguments);
+  if (options.command.empty()) {
+    throw Error(ErrorKind::usage, "a command is missing: stoker time -- python train.py");
+  }
+  const uint64_t repeats = arguments.number("--repeat", 1).value_or(1);
+  if (repeats > 1 && !options.directory.empty()) {
+    throw Error(ErrorKind::usage, "--run and --repeat: each run has a directory of its own");
+  }
+  const bool live = !json && !arguments.flag("--plain") && LiveTerminal::possible();
+  std::vector<RunInfo> infos;
+  for (uint64_t i = 0; i < repeats; ++i) {
+    infos.push_back(run_once(options, live, json));
+    if (infos.back().exit_status != 0) break;  // the others would say nothing
+  }
+  return print_runs(infos, json);
+}
+
+}  // namespace
+
+constinit const Command kTimeCommand = {
+    .name = "time",
+    .summary = "run a training command and measure it: samples/s, warm-up, waiting, resources",
+    .positionals = kPositionals,
+    .description =
+        "Runs COMMAND unchanged. What PyTorch, Lightning, Hugging Face, Keras, tf.data or a\n"
+        "stoker.Loader in it takes from its data is watched without touching the script; of anything\n"
+        "else, its output or its processes. Says how many samples a second the steady part makes,\n"
+        "how long it waits for data, what it used of what it was given, and what to change. Its exit\n"
+        "status is the command's own. The run is recorded in a directory for other commands.\n",
+    .options = kOptions,
+    .examples =
+        "  stoker time -- python train.py --epochs 2\n"
+        "  stoker time --run runs/a -- torchrun --nproc-per-node 2 train.py\n"
+        "  stoker time --pattern 'images/sec: ([0-9.]+)' -- ./train\n"
+        "  stoker time --repeat 5 --json -- python train.py\n"
+        "  stoker time --compare runs/a runs/b\n",
+    .run = run_time,
+};
+
+}  // namespace stoker

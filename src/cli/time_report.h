@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "cli/output.h"
+#include "measure/run_summary.h"
+
+namespace stoker {
+
+/// What `stoker time` says at its end: of one run, or of several of the same command.
+std::string time_text(const std::vector<Run>& runs, const std::vector<RunSummary>& summaries,
+                      const Style& style);
+Json time_document(const std::vector<Run>& runs, const std::vector<RunSummary>& summaries);
+
+/// B beside A.
+struct Comparison {
+  std::optional<Interval> ratio;  // samples/s of B over A's
+  std::string verdict;            // "faster", "slower", "no difference", "cannot be told"
+};
+Comparison compare_runs(const Run& a, const Run& b);
+std::string comparison_text(const std::string& a, const std::string& b,
+                            const Comparison& comparison);
+Json comparison_document(const Run& a, const Run& b, const Comparison& comparison);
+
+}  // namespace stoker

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/run_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "base/units.h"
+#include "measure/findings.h"
+
+namespace stoker {
+namespace {
+
+using Row = StepSeries::Row;
+
+/// The steps of the loader that training takes its batches from.
+struct Training {
+  const StepSeries* series = nullptr;
+  uint32_t source = 0;
+  std::vector<const Row*> rows;
+};
+
+/// What the script says itself goes before what the hook saw, training before evaluation, and then
+/// the one that took the most time.
+Training training_of(const StepSeries& series) {
+  std::vector<double> seconds(series.sources.size(), 0);
+  for (const Row& row : series.rows) {
+    if (row.kind == StepSeries::Kind::step) seconds[row.source] += row.duration_s();
+  }
+  Training training;
+  training.series = &series;
+  double best = -1;
+  for (uint32_t i = 0; i < series.sources.size(); ++i) {
+    if (seconds[i] <= 0) continue;
+    const StepSource& source = series.sources[i];
+    const double score = (source.explicit_ ? 1e12 : 0) + (source.training ? 1e9 : 0) + seconds[i];
+    if (score <= best) continue;
+    best = score;
+    training.source = i;
+  }
+  if (best < 0) return training;
+  for (const Row& row : series.rows) {
+    if (row.source == training.source && row.kind == StepSeries::Kind::step) {
+      training.rows.push_back(&row);
+    }
+  }
+  return training;
+}
+
+RankSummary rank_of(const Training& training) {
+  RankSummary rank;
+  rank.rank = training.series->rank;
+  rank.host = training.series->host;
+  double waited = 0;
+  double all = 0;
+  for (const Row* row : training.rows) {
+    rank.samples += row->samples;
+    waited += row->wait_s;
+    all += row->duration_s();
+  }
+  rank.steps = training.rows.size();
+  rank.mean_step_s = all / static_cast<double>(std::max<uint64_t>(rank.steps, 1));
+  rank.wait_share = all > 0 ? waited / all : 0;
+  return rank;
+}
+
+/// The rank that holds up the others: the slowest, or, where all wait for each other in every step
+/// and so are equally slow, the one that waits for data longest.
+std::optional<size_t> straggler_of(const std::vector<RankSummary>& ranks) {
+  if (ranks.size() < 2) return std::nullopt;
+  const auto by_time = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+    return a.mean_step_s < b.mean_step_s;
+  });
+  std::vector<double> times;
+  std::vector<double> waits;
+  for (const RankSummary& rank : ranks) {
+    times.push_back(rank.mean_step_s);
+    waits.push_back(rank.wait_share);
+  }
+  const auto median = [](std::vector<double> values) {
+    std::nth_element(values.begin(), values.begin() + static_cast<long>((values.size() - 1) / 2), values.end());
+    return values[(values.size() - 1) / 2];
+  };
+  constexpr double kSlower = 1.05;
+  constexpr double kMoreWaiting = 0.05;
+  if (by_time->mean_step_s > kSlower * median(times)) {
+    return static_cast<size_t>(by_time - ranks.begin());
+  }
+  const auto by_wait = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+    return a.wait_share < b.wait_share;
+  });
+  if (by_wait->wait_share > median(waits) + kMoreWaiting) {
+    return static_cast<size_t>(by_wait - ranks.begin());
+  }
+  return std::nullopt;
+}
+
+/// Names what comes again: a checkpoint that was saved in these steps, or the begin of an epoch.
+std::vector<std::string> name_events(const Training& training, const SteadyState& steady) {
+  std::vector<std::string> events;
+  for (const Periodic& each : steady.periodic) {
+    size_t saved = 0;
+    size_t epoch_begins = 0;
+    size_t count = 0;
+    std::string saver;
+    for (size_t i = each.first; i < training.rows.size(); i += each.period) {
+      ++count;
+      const Row& row = *training.rows[i];
+      if (i == 0 || training.rows[i - 1]->epoch != row.epoch) ++epoch_begins;
+      for (const Row& mark : training.series->rows) {
+        if (mark.kind != StepSeries::Kind::mark || mark.end_s > row.end_s + 1e-3 ||
+            mark.begin_s() < row.begin_s() - 1e-3) {
+          continue;
+        }
+        ++saved;
+        saver = training.series->sources[mark.source].name;
+        break;
+      }
+    }
+    const std::string why = 2 * saved > count          ? saver
+                            : 2 * epoch_begins > count ? std::string("an epoch begins")
+                                                       : std::string("cause not seen");
+    events.push_back(fmt::format("every {} steps one takes {}: {}", each.period,
+                                 format_duration(each.seconds), why));
+  }
+  return events;
+}
+
+/// Evaluations and checkpoints between the steps, by what was iterated over or marked there.
+std::vector<std::string> between_steps(const Training& training) {
+  std::map<uint32_t, std::pair<size_t, double>> found;
+  std::map<uint32_t, uint32_t> last_epoch;
+  for (const Row& row : training.series->rows) {
+    if (row.source == training.source) continue;
+    auto& [count, seconds] = found[row.source];
+    seconds += row.duration_s();
+    const bool mark = row.kind == StepSeries::Kind::mark;
+    if (mark || row.kind == StepSeries::Kind::end_of_epoch) ++count;
+  }
+  std::vector<std::string> events;
+  for (const auto& [source, sum] : found) {
+    const StepSource& what = training.series->sources[source];
+    if (sum.second < 1e-3) continue;
+    events.push_back(fmt::format("{} took {} in {}", what.name, format_duration(sum.second),
+                                 sum.first == 1 ? "1 turn" : fmt::format("{} turns", sum.first)));
+  }
+  return events;
+}
+
+void take_steps(const std::vector<Training>& trainings, RunSummary& summary) {
+  const Training& first = trainings.front();
+  const StepSource& source = first.series->sources[first.source];
+  summary.source = source.name;
+  size_t steps = first.rows.size();
+  for (const Training& each : trainings) steps = std::min(steps, each.rows.size());
+  std::vector<double> seconds;
+  std::vector<double> samples;
+  std::vector<size_t> boundaries;
+  for (size_t i = 0; i < steps; ++i) {
+    seconds.push_back(first.rows[i]->duration_s());
+    double together = 0;
+    for (const Training& each : trainings) together += static_cast<double>(each.rows[i]->samples);
+    samples.push_back(together);
+    if (i > 0 && first.rows[i]->epoch != first.rows[i - 1]->epoch) boundaries.push_back(i);
+  }
+  summary.steps = steps;
+  for (const Training& each : trainings) {
+    for (const Row* row : each.rows) summary.samples += row->samples;
+  }
+  summary.counts_samples = summary.samples > 0;
+  if (!summary.counts_samples) samples.assign(samples.size(), 1.0);
+  summary.epochs = boundaries.size() + (steps > 0 ? 1 : 0);
+  summary.steady = steady_state(seconds, boundaries);
+  const size_t from = summary.steady.kind == SteadyState::Kind::none ? 0 : summary.steady.from_step;
+  if (summary.steady.kind != SteadyState::Kind::none) {
+    summary.steady_from_s = std::max(0.0, first.rows[from]->begin_s());
+    if (!boundaries.empty()) {
+      summary.steady_from_epoch = static_cast<double>(from) / static_cast<double>(boundaries[0]);
+    }
+  }
+  const std::span<const double> steady_seconds(seconds.data() + from, steps - from);
+  summary.samples_per_s = throughput({samples.data() + from, steps - from}, steady_seconds);
+  summary.step_s = spread_of(steady_seconds);
+  double waited = 0;
+  double all = 0;
+  double gpu = 0;
+  bool gpu_known = steps > from;
+  for (const Training& each : trainings) {
+    for (size_t i = from; i < steps; ++i) {
+      waited += each.rows[i]->wait_s;
+      all += each.rows[i]->duration_s();
+      gpu += each.rows[i]->gpu_s;
+      gpu_known = gpu_known && each.rows[i]->gpu_s >= 0;
+    }
+  }
+  if (source.waits && all > 0) summary.wait_share = waited / all;
+  if (gpu_known && all > 0) summary.gpu_share = std::min(1.0, gpu / all);
+  summary.events = name_events(first, summary.steady);
+  for (std::string& event : between_steps(first)) summary.events.push_back(std::move(event));
+}
+
+/// Rates that the command printed: each stands for one step of its own length.
+void take_values(const Run& run, RunSummary& summary) {
+  std::vector<double> seconds;
+  std::vector<double> ones;
+  for (const auto& [time, value] : run.values) {
+    if (!(value > 0) || !std::isfinite(value)) continue;
+    seconds.push_back(1 / value);
+    ones.push_back(1);
+  }
+  if (seconds.empty()) return;
+  summary.source = "--pattern";
+  summary.steps = seconds.size();
+  summary.counts_samples = true;
+  summary.steady = steady_state(seconds);
+  const size_t from = summary.steady.kind == SteadyState::Kind::none ? 0 : summary.steady.from_step;
+  if (summary.steady.kind != SteadyState::Kind::none) {
+    summary.steady_from_s = from == 0 ? 0 : run.values[from].first;
+  }
+  // The mean of rates over equal times, not of times over equal samples.
+  std::vector<double> rates;
+  for (size_t i = from; i < seconds.size(); ++i) rates.push_back(1 / seconds[i]);
+  summary.samples_per_s = mean_interval(rates);
+}
+
+}  // namespace
+
+std::string_view name_of(SteadyState::Kind kind) {
+  switch (kind) {
+    case SteadyState::Kind::flat:
+      return "flat";
+    case SteadyState::Kind::warm_up:
+      return "warm-up";
+    case SteadyState::Kind::slow_down:
+      return "slow-down";
+    case SteadyState::Kind::none:
+      break;
+  }
+  return "no steady state";
+}
+
+std::string cause_in_words(SteadyState::Cause cause) {
+  using Cause = SteadyState::Cause;
+  switch (cause) {
+    case Cause::settled:
+      return "";
+    case Cause::too_short:
+      return "too few steps to tell: run it longer";
+    case Cause::drift_slower:
+      return "it becomes slower all the way: growing memory or a growing working set";
+    case Cause::drift_faster:
+      return "it becomes faster all the way: a cache that still fills; run it longer";
+    case Cause::cyclic:
+      return "slow and fast phases come again: a neighbour, or a buffer that fills and empties";
+    case Cause::late_slower:
+      return "it became slower shortly before the end: throttling, or a neighbour";
+    case Cause::late_faster:
+      return "it became faster only shortly before the end: run it longer";
+    case Cause::ends_unsteady:
+      return "it still changed shortly before the end: run it longer";
+  }
+  return "";
+}
+
+RunSummary summarise(const Run& run) {
+  RunSummary summary;
+  std::vector<Training> trainings;
+  for (const StepSeries& series : run.steps) {
+    Training training = training_of(series);
+    if (!training.rows.empty()) trainings.push_back(std::move(training));
+  }
+  // Processes that stepped far less than the others train nothing: a data worker, a test.
+  size_t most = 0;
+  for (const Training& each : trainings) most = std::max(most, each.rows.size());
+  std::erase_if(trainings, [&](const Training& each) { return each.rows.size() * 10 < most; });
+  for (const Training& each : trainings) summary.ranks.push_back(rank_of(each));
+  summary.straggler = straggler_of(summary.ranks);
+  if (!trainings.empty()) {
+    take_steps(trainings, summary);
+  } else {
+    take_values(run, summary);
+  }
+  summary.findings = find_what_to_change(run, summary);
+  return summary;
+}
+
+}  // namespace stoker

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/interval.h"
+#include "measure/steady_state.h"
+#include "results/run.h"
+
+namespace stoker {
+
+/// Something to change, and how.
+struct Finding {
+  std::string what;
+  std::string change;
+};
+
+/// One process that trained.
+struct RankSummary {
+  uint32_t rank = 0;
+  std::string host;
+  uint64_t steps = 0, samples = 0;
+  double mean_step_s = 0;  // waiting included
+  double wait_share = 0;
+};
+
+/// What a run says. Figures are of the steady part where there is one, else of all steps.
+struct RunSummary {
+  std::string source;  // what the steps were taken from: "DataLoader(…)", "--pattern"; else empty
+  uint64_t steps = 0, samples = 0, epochs = 0;
+  bool counts_samples = false;  // otherwise rates are steps a second
+  std::optional<Interval> samples_per_s;
+  std::optional<double> wait_share;  // nothing where waiting cannot be told from the step
+  std::optional<double> gpu_share;   // of a step's time, between the first and last thing it did
+  SteadyState steady;
+  std::optional<double> steady_from_s;      // seconds after the begin of the run
+  std::optional<double> steady_from_epoch;  // in epochs, where their length is known
+  Spread step_s;                            // of the steady part
+  std::vector<std::string> events;  // "every 500 steps one takes 3.1 s: checkpoint (torch.save)"
+  std::vector<RankSummary> ranks;
+  std::optional<size_t> straggler;  // of ranks
+  std::vector<Finding> findings;
+};
+
+RunSummary summarise(const Run& run);
+
+/// Why a run has no steady state, in words.
+std::string cause_in_words(SteadyState::Cause cause);
+std::string_view name_of(SteadyState::Kind kind);
+
+}  // namespace stoker
