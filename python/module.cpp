@@ -20,4 +20,5 @@ NB_MODULE(_core, module) {
   python::bind_decode(module);
   python::bind_augment(module);
   python::bind_load(module);
+  python::bind_measure(module);
 }

@@ -65,17 +65,20 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Known:
-    """Numbers of loaders by what tells them apart, which is kept so that its id stays its own."""
+    """Loaders by what tells them apart, which is kept so that its id stays its own."""
 
     def __init__(self):
-        self._numbers = {}
+        self._loaders = {}
 
-    def number(self, key, name, batch_size=None, training=True):
-        known = self._numbers.get(id(key))
+    def watch(self, key, name, batch_size=None, training=True):
+        """For another iterator over this: its next epoch."""
+        known = self._loaders.get(id(key))
         if known is None:
-            known = (_recorder.add_loader(name, batch_size, training), key)
-            self._numbers[id(key)] = known
-        return known[0]
+            known = self._loaders[id(key)] = [_recorder.add_loader(name, batch_size, training), 0, key]
+        watch = Watch(_recorder, known[0])
+        watch.epoch = known[1]
+        known[1] += 1
+        return watch
 
 
 _known = _Known()
@@ -89,7 +92,7 @@ def _watch_method(cls, describe):
     def __next__(self):
         watch = self.__dict__.get("_stoker_watch")
         if watch is None:
-            watch = self.__dict__["_stoker_watch"] = Watch(_recorder, _known.number(*describe(self)))
+            watch = self.__dict__["_stoker_watch"] = _known.watch(*describe(self))
         watch.ask()
         try:
             batch = original(self)

@@ -14,6 +14,7 @@ from stoker._dataset import Dataset, Keys, Shards, open
 from stoker._errors import CorruptError, FaultWarning, IndexBuiltWarning, LeftOutError, UnsupportedError
 from stoker._image import decode
 from stoker._loader import Loader
+from stoker._meter import Meter, watch
 from stoker._preemption import Preempted
 from stoker._results import CheckResult, Comparison, Fault, Field, FieldSizes, IndexResult, PackResult, Shard
 
@@ -31,6 +32,7 @@ __all__ = [
     "Keys",
     "LeftOutError",
     "Loader",
+    "Meter",
     "PackResult",
     "Preempted",
     "Shard",
@@ -43,4 +45,5 @@ __all__ = [
     "open",
     "pack",
     "transforms",
+    "watch",
 ]

@@ -19,7 +19,6 @@ now = time.perf_counter_ns
 FLUSH_NS = 1_000_000_000
 COLUMNS = ("loader", "epoch", "kind", "end_ns", "wait_ns", "step_ns", "samples", "gpu_ns")
 KIND_STEP, KIND_END, KIND_MARK = 0, 1, 2
-_WIDTH = len(COLUMNS)
 
 
 def find_rank():
@@ -49,10 +48,11 @@ class Recorder:
         atexit.register(self.close)
 
     def _begin(self):
-        # After a fork: what is not written yet is the parent's.
-        self._rows = array.array("q")
-        self._pending = []  # (where in _rows, event at the begin, event at the end)
-        self._flush_at = now() + FLUSH_NS
+        # After a fork: what is not written yet is the parent's. The list stays: others hold on to it.
+        self.rows = getattr(self, "rows", [])  # each as COLUMNS says
+        del self.rows[:]
+        self._pending = []  # (where in rows, event at the begin, event at the end)
+        self.flush_at = now() + FLUSH_NS
         self._file = None
         self._told = 0
         self._pid = os.getpid()
@@ -63,13 +63,13 @@ class Recorder:
         return len(self.loaders) - 1
 
     def step(self, loader, epoch, end, wait, step, samples, kind=KIND_STEP):
-        self._rows.extend((loader, epoch, kind, end, wait, step, samples, -1))
-        if end >= self._flush_at:
+        self.rows.append((loader, epoch, kind, end, wait, step, samples, -1))
+        if end >= self.flush_at:
             self.flush()
 
     def step_with_events(self, loader, epoch, end, wait, step, samples, first, last):
         """The same, with two CUDA events between which the device worked on it; asked for later, without waiting."""
-        self._pending.append((len(self._rows), first, last))
+        self._pending.append((len(self.rows), first, last))
         self.step(loader, epoch, end, wait, step, samples)
 
     def mark(self, name, begin, end):
@@ -79,7 +79,7 @@ class Recorder:
         self.step(loader, 0, end, 0, end - begin, 0, KIND_MARK)
 
     def _settle(self, wait):
-        """Fills in what the device has finished; returns how many values can be written."""
+        """Fills in what the device has finished; returns how many rows can be written."""
         done = 0
         try:
             for where, first, last in self._pending:
@@ -87,23 +87,24 @@ class Recorder:
                     last.synchronize()
                 elif not last.query():
                     break
-                self._rows[where + _WIDTH - 1] = int(first.elapsed_time(last) * 1e6)
+                self.rows[where] = (*self.rows[where][:-1], int(first.elapsed_time(last) * 1e6))
                 done += 1
         except Exception:  # a device in trouble is the training's business
             del self._pending[:]
-            return len(self._rows)
-        ready = self._pending[done][0] if done < len(self._pending) else len(self._rows)
+            return len(self.rows)
+        ready = self._pending[done][0] if done < len(self._pending) else len(self.rows)
         self._pending = [(where - ready, first, last) for where, first, last in self._pending[done:]]
         return ready
 
     def flush(self, wait=False):
-        self._flush_at = now() + FLUSH_NS
+        self.flush_at = now() + FLUSH_NS
         if self.failure is not None:
-            del self._rows[:]
+            del self.rows[:]
             del self._pending[:]
             return
         count = self._settle(wait)
-        rows, self._rows = self._rows[:count], self._rows[count:]
+        rows = self.rows[:count]
+        del self.rows[:count]
         if not rows and self._told == len(self.loaders):
             return
         try:
@@ -112,12 +113,15 @@ class Recorder:
             self.failure = str(error)
 
     def _open(self):
-        name = f"steps-{socket.gethostname().split('.')[0]}-{self._pid}.columns"
-        self._file = os.open(
-            os.path.join(self.directory, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666
-        )
-        if os.fstat(self._file).st_size == 0:
-            os.write(self._file, b"stoker-columns 1\n")
+        name = os.path.join(self.directory, f"steps-{socket.gethostname().split('.')[0]}-{self._pid}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        for number in range(100):  # the hook may have one in this process, too
+            try:
+                self._file = os.open(f"{name}-{number}.columns" if number else f"{name}.columns", flags, 0o666)
+                break
+            except FileExistsError:
+                continue
+        os.write(self._file, b"stoker-columns 1\n")
         rank, world = find_rank()
         return {
             "host": socket.gethostname(),
@@ -135,11 +139,10 @@ class Recorder:
         if self._told < len(self.loaders):
             about["loaders"] = self.loaders
             self._told = len(self.loaders)
-        count = len(rows) // _WIDTH
         description = json.dumps(
-            {"rows": count, "columns": [{"name": name, "type": "i8"} for name in COLUMNS], "about": about}
+            {"rows": len(rows), "columns": [{"name": name, "type": "i8"} for name in COLUMNS], "about": about}
         ).encode()
-        columns = [rows[i::_WIDTH] for i in range(_WIDTH)]
+        columns = [array.array("q", column) for column in zip(*rows)]
         if sys.byteorder != "little":
             for column in columns:
                 column.byteswap()
@@ -187,15 +190,15 @@ def cuda_events():
 class Watch:
     """The steps of one iterator: ask() before each batch is asked for, got() when it is there, end() behind the last."""
 
-    __slots__ = ("_recorder", "loader", "epoch", "_asked", "_got", "_wait", "_samples", "_event", "_looked")
+    __slots__ = ("_recorder", "_append", "loader", "epoch", "_asked", "_got", "_wait", "_samples", "_event")
 
     def __init__(self, recorder, loader):
         self._recorder = recorder
+        self._append = recorder.rows.append
         self.loader = loader
         self.epoch = 0
         self._got = None
         self._event = None
-        self._looked = False
 
     def ask(self):
         asked = self._asked = now()
@@ -205,10 +208,15 @@ class Watch:
     def _finish(self, asked):
         step = asked - self._got
         self._got = None
-        first, self._event = self._event, None
-        if first is None:
-            self._recorder.step(self.loader, self.epoch, asked, self._wait, step, self._samples)
+        if self._event is not None:
+            self._finish_on_device(asked, step)
             return
+        self._append((self.loader, self.epoch, KIND_STEP, asked, self._wait, step, self._samples, -1))
+        if asked >= self._recorder.flush_at:
+            self._recorder.flush()
+
+    def _finish_on_device(self, asked, step):
+        first, self._event = self._event, None
         try:
             last = type(first)(enable_timing=True)
             last.record()

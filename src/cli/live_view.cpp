@@ -37,7 +37,8 @@ std::string sparkline(const std::deque<double>& values, bool unicode) {
 }
 
 std::string bar(double share, size_t width, bool unicode) {
-  const auto full = static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
+  const auto full =
+      static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
   std::string text = "[";
   for (size_t i = 0; i < width; ++i) text += i < full ? (unicode ? "■" : "|") : " ";
   return text + "]";
@@ -89,22 +90,25 @@ std::vector<std::string> live_lines(const RunInfo& info, const ResourceSample& n
   const double seconds = std::max(now.time_s - before.time_s, 1e-9);
   const double load = std::max(0.0, now.cpu_s - before.cpu_s) / seconds;
   const auto cores = static_cast<double>(std::max(info.cores, 1U));
-  std::string second = fmt::format("CPU {} {:.1f} of {} cores", bar(load / cores, 10, unicode), load,
-                                   info.cores);
+  std::string second =
+      fmt::format("CPU {} {:.1f} of {} cores", bar(load / cores, 10, unicode), load, info.cores);
   second += fmt::format("{}memory ", dot);
   if (info.memory_limit > 0) {
-    second += fmt::format("{} {} of {}",
-                          bar(static_cast<double>(now.memory()) / static_cast<double>(info.memory_limit),
-                              10, unicode),
-                          format_bytes(now.memory()), format_bytes(info.memory_limit));
+    second +=
+        fmt::format("{} {} of {}",
+                    bar(static_cast<double>(now.memory()) / static_cast<double>(info.memory_limit),
+                        10, unicode),
+                    format_bytes(now.memory()), format_bytes(info.memory_limit));
   } else {
     second += format_bytes(now.memory());
   }
   second += fmt::format("{}{} threads", dot, now.threads);
-  const double disk = static_cast<double>(now.read_disk_bytes - std::min(now.read_disk_bytes, before.read_disk_bytes));
+  const double disk = static_cast<double>(now.read_disk_bytes -
+                                          std::min(now.read_disk_bytes, before.read_disk_bytes));
   if (disk > 0) second += fmt::format("{}disk {}", dot, format_rate(disk / seconds));
   if (now.gpu_busy >= 0) {
-    second += fmt::format("{}GPU {:.0f} %, {}", dot, 100 * now.gpu_busy, format_bytes(now.gpu_memory));
+    second +=
+        fmt::format("{}GPU {:.0f} %, {}", dot, 100 * now.gpu_busy, format_bytes(now.gpu_memory));
   }
   Style style;
   style.unicode = unicode;
@@ -166,15 +170,21 @@ void LiveTerminal::show(std::string_view output) {
 }
 
 void LiveTerminal::resized() {
-  print_error("\x1b" "7");
+  print_error(
+      "\x1b"
+      "7");
   take_size();
-  print_error("\x1b" "8");
+  print_error(
+      "\x1b"
+      "8");
   draw(lines_);
 }
 
 void LiveTerminal::draw(const std::vector<std::string>& lines) {
   lines_ = lines;
-  std::string text = "\x1b" "7";
+  std::string text =
+      "\x1b"
+      "7";
   const std::string title = " stoker time ";
   std::string rule;
   for (size_t i = 0; i + title.size() < columns_; ++i) rule += unicode_locale() ? "─" : "-";
@@ -182,7 +192,9 @@ void LiveTerminal::draw(const std::vector<std::string>& lines) {
   for (size_t i = 0; i < std::min(lines.size(), kPanel - 1); ++i) {
     text += fmt::format("\x1b[{};1H\x1b[K{}", rows_ - kPanel + 2 + i, lines[i]);
   }
-  print_error(text + "\x1b" "8");
+  print_error(text +
+              "\x1b"
+              "8");
 }
 
 }  // namespace stoker

@@ -107,12 +107,7 @@ int compare(const std::vector<std::string>& directories, bool json) {
   }
   const Run a = read_run(directories[0]);
   const Run b = read_run(directories[1]);
-  const Comparison comparison = compare_runs(a, b);
-  if (json) {
-    print(to_text(comparison_document(a, b, comparison)));
-  } else {
-    print(comparison_text(directories[0], directories[1], comparison));
-  }
+  print(json ? to_text(comparison_document(a, b)) : comparison_text(a, b));
   return kExitDone;
 }
 
@@ -173,9 +168,11 @@ constinit const Command kTimeCommand = {
     .positionals = kPositionals,
     .description =
         "Runs COMMAND unchanged. What PyTorch, Lightning, Hugging Face, Keras, tf.data or a\n"
-        "stoker.Loader in it takes from its data is watched without touching the script; of anything\n"
+        "stoker.Loader in it takes from its data is watched without touching the script; of "
+        "anything\n"
         "else, its output or its processes. Says how many samples a second the steady part makes,\n"
-        "how long it waits for data, what it used of what it was given, and what to change. Its exit\n"
+        "how long it waits for data, what it used of what it was given, and what to change. Its "
+        "exit\n"
         "status is the command's own. The run is recorded in a directory for other commands.\n",
     .options = kOptions,
     .examples =

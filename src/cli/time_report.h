@@ -15,14 +15,8 @@ std::string time_text(const std::vector<Run>& runs, const std::vector<RunSummary
                       const Style& style);
 Json time_document(const std::vector<Run>& runs, const std::vector<RunSummary>& summaries);
 
-/// B beside A.
-struct Comparison {
-  std::optional<Interval> ratio;  // samples/s of B over A's
-  std::string verdict;            // "faster", "slower", "no difference", "cannot be told"
-};
-Comparison compare_runs(const Run& a, const Run& b);
-std::string comparison_text(const std::string& a, const std::string& b,
-                            const Comparison& comparison);
-Json comparison_document(const Run& a, const Run& b, const Comparison& comparison);
+/// Run B beside A.
+std::string comparison_text(const Run& a, const Run& b);
+Json comparison_document(const Run& a, const Run& b);
 
 }  // namespace stoker

@@ -29,9 +29,9 @@ void judge_cores(const Run& run, std::vector<Finding>& findings) {
   if (info.cores < 2 || load > 0.5 * info.cores) return;
   const double needed = std::max(1.0, std::ceil(load * 1.2));
   if (needed >= info.cores) return;
-  findings.push_back({fmt::format("{} cores were there, {:.1f} were used", info.cores, load),
-                      fmt::format("--cpus-per-task={:.0f}, or more threads or workers that use them",
-                                  needed)});
+  findings.push_back(
+      {fmt::format("{} cores were there, {:.1f} were used", info.cores, load),
+       fmt::format("--cpus-per-task={:.0f}, or more threads or workers that use them", needed)});
 }
 
 void judge_threads(const Run& run, std::vector<Finding>& findings) {
@@ -41,10 +41,10 @@ void judge_threads(const Run& run, std::vector<Finding>& findings) {
   const double load = info.cpu_s / info.seconds;
   constexpr uint64_t kIdleOnes = 16;  // frameworks keep some that do nothing
   if (load < 0.9 * info.cores || threads <= 2 * uint64_t{info.cores} + kIdleOnes) return;
-  findings.push_back({fmt::format("{} threads share {} cores, and all cores are busy", threads,
-                                  info.cores),
-                      fmt::format("OMP_NUM_THREADS={0} and no more than {0} loader workers in all",
-                                  std::max(info.cores, 1U))});
+  findings.push_back(
+      {fmt::format("{} threads share {} cores, and all cores are busy", threads, info.cores),
+       fmt::format("OMP_NUM_THREADS={0} and no more than {0} loader workers in all",
+                   std::max(info.cores, 1U))});
 }
 
 void judge_memory(const Run& run, std::vector<Finding>& findings) {
@@ -55,15 +55,17 @@ void judge_memory(const Run& run, std::vector<Finding>& findings) {
   constexpr double kTight = 0.9;
   constexpr double kLoose = 0.3;
   constexpr uint64_t kGibi = uint64_t{1} << 30;
-  const uint64_t wanted = static_cast<uint64_t>(static_cast<double>(info.peak_memory) * 1.3) / kGibi + 1;
+  const uint64_t wanted =
+      static_cast<uint64_t>(static_cast<double>(info.peak_memory) * 1.3) / kGibi + 1;
   if (share > kTight) {
     findings.push_back({fmt::format("memory came to {:.0f} % of its limit of {}", 100 * share,
                                     format_bytes(info.memory_limit)),
                         fmt::format("--mem={}G, or smaller batches or fewer workers", wanted)});
   } else if (share < kLoose && wanted * kGibi < info.memory_limit / 2) {
-    findings.push_back({fmt::format("{} of memory were there, {} were used at most",
-                                    format_bytes(info.memory_limit), format_bytes(info.peak_memory)),
-                        fmt::format("--mem={}G", wanted)});
+    findings.push_back(
+        {fmt::format("{} of memory were there, {} were used at most",
+                     format_bytes(info.memory_limit), format_bytes(info.peak_memory)),
+         fmt::format("--mem={}G", wanted)});
   }
 }
 
@@ -77,9 +79,9 @@ void judge_gpus(const Run& run, std::vector<Finding>& findings) {
   }
   constexpr double kIdle = 0.3;
   if (count == 0 || sum / static_cast<double>(count) > kIdle) return;
-  findings.push_back(
-      {fmt::format("the visible GPUs were busy {:.0f} % of the time", 100 * sum / static_cast<double>(count)),
-       "fewer GPUs, larger batches, or what the other findings say"});
+  findings.push_back({fmt::format("the visible GPUs were busy {:.0f} % of the time",
+                                  100 * sum / static_cast<double>(count)),
+                      "fewer GPUs, larger batches, or what the other findings say"});
 }
 
 }  // namespace

@@ -71,9 +71,9 @@ RankSummary rank_of(const Training& training) {
 /// and so are equally slow, the one that waits for data longest.
 std::optional<size_t> straggler_of(const std::vector<RankSummary>& ranks) {
   if (ranks.size() < 2) return std::nullopt;
-  const auto by_time = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-    return a.mean_step_s < b.mean_step_s;
-  });
+  const auto by_time =
+      std::max_element(ranks.begin(), ranks.end(),
+                       [](const auto& a, const auto& b) { return a.mean_step_s < b.mean_step_s; });
   std::vector<double> times;
   std::vector<double> waits;
   for (const RankSummary& rank : ranks) {
@@ -81,7 +81,8 @@ std::optional<size_t> straggler_of(const std::vector<RankSummary>& ranks) {
     waits.push_back(rank.wait_share);
   }
   const auto median = [](std::vector<double> values) {
-    std::nth_element(values.begin(), values.begin() + static_cast<long>((values.size() - 1) / 2), values.end());
+    std::nth_element(values.begin(), values.begin() + static_cast<long>((values.size() - 1) / 2),
+                     values.end());
     return values[(values.size() - 1) / 2];
   };
   constexpr double kSlower = 1.05;
@@ -89,9 +90,9 @@ std::optional<size_t> straggler_of(const std::vector<RankSummary>& ranks) {
   if (by_time->mean_step_s > kSlower * median(times)) {
     return static_cast<size_t>(by_time - ranks.begin());
   }
-  const auto by_wait = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-    return a.wait_share < b.wait_share;
-  });
+  const auto by_wait =
+      std::max_element(ranks.begin(), ranks.end(),
+                       [](const auto& a, const auto& b) { return a.wait_share < b.wait_share; });
   if (by_wait->wait_share > median(waits) + kMoreWaiting) {
     return static_cast<size_t>(by_wait - ranks.begin());
   }
@@ -182,8 +183,9 @@ void take_steps(const std::vector<Training>& trainings, RunSummary& summary) {
     }
   }
   const std::span<const double> steady_seconds(seconds.data() + from, steps - from);
-  summary.samples_per_s = throughput({samples.data() + from, steps - from}, steady_seconds);
-  summary.step_s = spread_of(steady_seconds);
+  summary.samples_per_s =
+      throughput_interval({samples.data() + from, steps - from}, steady_seconds);
+  summary.step_s = distribution_of(steady_seconds);
   double waited = 0;
   double all = 0;
   double gpu = 0;
@@ -272,6 +274,17 @@ RunSummary summarise(const Run& run) {
     Training training = training_of(series);
     if (!training.rows.empty()) trainings.push_back(std::move(training));
   }
+  // A script that says itself what its steps are goes before what the hook saw in it.
+  const auto says_itself = [](const Training& each) {
+    return each.series->sources[each.source].explicit_;
+  };
+  std::erase_if(trainings, [&](const Training& each) {
+    return !says_itself(each) &&
+           std::any_of(trainings.begin(), trainings.end(), [&](const Training& other) {
+             return says_itself(other) && other.series->pid == each.series->pid &&
+                    other.series->host == each.series->host;
+           });
+  });
   // Processes that stepped far less than the others train nothing: a data worker, a test.
   size_t most = 0;
   for (const Training& each : trainings) most = std::max(most, each.rows.size());

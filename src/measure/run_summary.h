@@ -38,7 +38,7 @@ struct RunSummary {
   SteadyState steady;
   std::optional<double> steady_from_s;      // seconds after the begin of the run
   std::optional<double> steady_from_epoch;  // in epochs, where their length is known
-  Spread step_s;                            // of the steady part
+  std::optional<Distribution> step_s;       // of the steady part
   std::vector<std::string> events;  // "every 500 steps one takes 3.1 s: checkpoint (torch.save)"
   std::vector<RankSummary> ranks;
   std::optional<size_t> straggler;  // of ranks

@@ -37,10 +37,12 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-RunInfo begin_info(const TimeOptions& options) {
+}  // namespace
+
+RunInfo begin_run(const std::string& directory, const std::vector<std::string>& command) {
   RunInfo info;
-  info.command = options.command;
-  info.directory = make_run_directory(options.directory);
+  info.command = command;
+  info.directory = make_run_directory(directory);
   info.version = STOKER_VERSION;
   char host[HOST_NAME_MAX + 1] = {};
   if (::gethostname(host, sizeof host - 1) == 0) info.host = host;
@@ -54,6 +56,8 @@ RunInfo begin_info(const TimeOptions& options) {
   write_run_info(info);
   return info;
 }
+
+namespace {
 
 /// A pipe from the command to us, and where what comes through it goes.
 struct Relay {
@@ -207,7 +211,7 @@ std::string make_run_directory(const std::string& wanted) {
 }
 
 RunInfo time_command(const TimeOptions& options) {
-  RunInfo info = begin_info(options);
+  RunInfo info = begin_run(options.directory, options.command);
   Output output(options, info);
   TreeWatch watch(::getpid(), true, options.interval_s, info);
   Child child(options.command, environment_for(options, info), output.streams());
@@ -241,7 +245,7 @@ RunInfo time_attached(pid_t pid, const TimeOptions& options, const Progress& pro
   if (::kill(pid, 0) != 0 && errno != EPERM) {
     throw Error(ErrorKind::not_found, fmt::format("there is no process {}", pid));
   }
-  RunInfo info = begin_info(options);
+  RunInfo info = begin_run(options.directory, options.command);
   TreeWatch watch(pid, false, options.interval_s, info);
   while (!progress.stop.load() && (::kill(pid, 0) == 0 || errno == EPERM)) {
     const double left = watch.next_look_s() - watch.seconds_since_begin();

@@ -43,6 +43,9 @@ RunInfo time_command(const TimeOptions& options);
 /// Watches a process that already runs, until it ends or `progress` says stop.
 RunInfo time_attached(pid_t pid, const TimeOptions& options, const Progress& progress);
 
+/// Makes the directory of a run, and says in it what is run; time_command() does that itself.
+RunInfo begin_run(const std::string& directory, const std::vector<std::string>& command);
+
 /// A new directory stoker-runs/DATE-PID below the current one, or `wanted`, which must not exist.
 std::string make_run_directory(const std::string& wanted);
 

@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kBegin = "stoker-columns ";
 constexpr std::string_view kVersion = "1\n";
 constexpr std::string_view kMagic = "SBLK";
-constexpr size_t kHead = 16;             // magic and the two lengths
+constexpr size_t kHead = 16;                      // magic and the two lengths
 constexpr uint64_t kLargest = uint64_t{4} << 30;  // of a whole file: a step takes some 50 bytes
 
 template <typename T>
@@ -120,10 +120,10 @@ size_t take_blocks(std::string_view all, size_t at, ColumnTable& table) {
     const size_t begin = find_block(all, at);
     if (begin > at) {
       // Goes on behind it: a flipped bit should cost one block.
-      table.damage.push_back({at, fmt::format("{} bytes {}", begin - at,
-                                              begin == all.size()
-                                                  ? "at the end are no whole block"
-                                                  : "are no block that is whole and right")});
+      table.damage.push_back(
+          {at, fmt::format("{} bytes {}", begin - at,
+                           begin == all.size() ? "at the end are no whole block"
+                                               : "are no block that is whole and right")});
       at = begin;
       continue;
     }
