@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -35,6 +36,8 @@ constexpr std::array kOptions = {
     kHelpOption,
 };
 
+constexpr int kExitNotExecutable = 126;
+constexpr int kExitNotFound = 127;
 constexpr double kPlainSeconds = 10;  // between two lines where there is no live view
 
 /// Shows what is going on while a command runs.
@@ -154,7 +157,15 @@ int run_time(const Arguments& arguments, Progress& progress) {
   const bool live = !json && !arguments.flag("--plain") && LiveTerminal::possible();
   std::vector<RunInfo> infos;
   for (uint64_t i = 0; i < repeats; ++i) {
-    infos.push_back(run_once(options, live, json));
+    try {
+      infos.push_back(run_once(options, live, json));
+    } catch (const Error& error) {
+      if (error.os_error() != ENOENT && error.os_error() != EACCES) throw;
+      // As shells, env and nice do it: whoever calls can tell it from the command's own failure.
+      print_error(fmt::format("stoker: {}\n", error.what()));
+      if (json) print(to_text(error_document("time", error.kind(), error.what())));
+      return error.os_error() == ENOENT ? kExitNotFound : kExitNotExecutable;
+    }
     if (infos.back().exit_status != 0) break;  // the others would say nothing
   }
   return print_runs(infos, json);

@@ -57,6 +57,7 @@ Json run_document(const Run& run, const RunSummary& summary) {
                              {"steps", rank.steps},
                              {"samples", rank.samples},
                              {"mean_step_s", rank.mean_step_s},
+                             {"lag_s", rank.lag_s},
                              {"wait_share", rank.wait_share}});
   }
   json["straggler"] =

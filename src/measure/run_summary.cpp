@@ -67,8 +67,25 @@ RankSummary rank_of(const Training& training) {
   return rank;
 }
 
+/// How much later than the first of its host each rank ends its steps: in training that waits for
+/// all ranks, whoever is late then does more than the others behind the common point.
+void measure_lag(const std::vector<Training>& trainings, std::vector<RankSummary>& ranks) {
+  size_t steps = trainings.empty() ? 0 : trainings.front().rows.size();
+  for (const Training& each : trainings) {
+    steps = std::min(steps, each.rows.size());
+    if (each.series->host != trainings.front().series->host) return;  // clocks differ
+  }
+  for (size_t i = 0; i < steps; ++i) {
+    double first = trainings.front().rows[i]->end_s;
+    for (const Training& each : trainings) first = std::min(first, each.rows[i]->end_s);
+    for (size_t r = 0; r < trainings.size(); ++r) {
+      ranks[r].lag_s += (trainings[r].rows[i]->end_s - first) / static_cast<double>(steps);
+    }
+  }
+}
+
 /// The rank that holds up the others: the slowest, or, where all wait for each other in every step
-/// and so are equally slow, the one that waits for data longest.
+/// and so are equally slow, the one that waits for data longest, or ends its steps last.
 std::optional<size_t> straggler_of(const std::vector<RankSummary>& ranks) {
   if (ranks.size() < 2) return std::nullopt;
   const auto by_time =
@@ -95,6 +112,11 @@ std::optional<size_t> straggler_of(const std::vector<RankSummary>& ranks) {
                        [](const auto& a, const auto& b) { return a.wait_share < b.wait_share; });
   if (by_wait->wait_share > median(waits) + kMoreWaiting) {
     return static_cast<size_t>(by_wait - ranks.begin());
+  }
+  const auto by_lag = std::max_element(
+      ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.lag_s < b.lag_s; });
+  if (by_lag->lag_s > kMoreWaiting * by_lag->mean_step_s) {
+    return static_cast<size_t>(by_lag - ranks.begin());
   }
   return std::nullopt;
 }
@@ -290,6 +312,7 @@ RunSummary summarise(const Run& run) {
   for (const Training& each : trainings) most = std::max(most, each.rows.size());
   std::erase_if(trainings, [&](const Training& each) { return each.rows.size() * 10 < most; });
   for (const Training& each : trainings) summary.ranks.push_back(rank_of(each));
+  measure_lag(trainings, summary.ranks);
   summary.straggler = straggler_of(summary.ranks);
   if (!trainings.empty()) {
     take_steps(trainings, summary);

@@ -24,6 +24,7 @@ struct RankSummary {
   std::string host;
   uint64_t steps = 0, samples = 0;
   double mean_step_s = 0;  // waiting included
+  double lag_s = 0;        // how much later than the first rank it ends a step, on the same host
   double wait_share = 0;
 };
 

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -210,8 +211,9 @@ std::string make_run_directory(const std::string& wanted) {
   return real;
 }
 
-RunInfo time_command(const TimeOptions& options) {
-  RunInfo info = begin_run(options.directory, options.command);
+namespace {
+
+RunInfo run_to_its_end(const TimeOptions& options, RunInfo info) {
   Output output(options, info);
   TreeWatch watch(::getpid(), true, options.interval_s, info);
   Child child(options.command, environment_for(options, info), output.streams());
@@ -239,6 +241,19 @@ RunInfo time_command(const TimeOptions& options) {
     info.trouble = error.what();
   }
   return info;
+}
+
+}  // namespace
+
+RunInfo time_command(const TimeOptions& options) {
+  const RunInfo begun = begin_run(options.directory, options.command);
+  try {
+    return run_to_its_end(options, begun);
+  } catch (...) {  // it was not started: nothing was measured
+    std::error_code ignored;
+    std::filesystem::remove_all(begun.directory, ignored);
+    throw;
+  }
 }
 
 RunInfo time_attached(pid_t pid, const TimeOptions& options, const Progress& progress) {
