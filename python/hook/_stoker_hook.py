@@ -170,7 +170,8 @@ def _keras_callbacks(module):
     def watch_of(self):
         watch = self.__dict__.get("_stoker_watch")
         if watch is None:
-            number = _recorder.add_loader("Keras fit (waiting is inside the step)", _keras_batch_size(self))
+            number = _recorder.add_loader("Keras fit", _keras_batch_size(self))
+            _recorder.loaders[number]["waits"] = False
             watch = self.__dict__["_stoker_watch"] = Watch(_recorder, number)
         return watch
 

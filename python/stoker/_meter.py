@@ -23,6 +23,8 @@ class Meter:
     `run` is a directory that does not exist yet; without it, a new one in `stoker-runs/`. Recording never raises.
     """
 
+    __module__ = "stoker"
+
     def __init__(self, run: str | os.PathLike[str] | None = None) -> None:
         outer = os.environ.get("STOKER_RUN")
         if run is None and outer:
@@ -51,7 +53,8 @@ class Meter:
     def summary(self) -> dict[str, Any]:
         """What the run says until now: the members of `stoker time --json`."""
         self.flush()
-        return json.loads(_core.run_summary(self.run))
+        summary: dict[str, Any] = json.loads(_core.run_summary(self.run))
+        return summary
 
 
 class Watched(Iterable[T]):

@@ -3,6 +3,8 @@
 interpreters that have no stoker. The layout is docs/formats/run.md.
 """
 
+from __future__ import annotations
+
 import array
 import atexit
 import json
@@ -11,7 +13,10 @@ import socket
 import struct
 import sys
 import time
+import weakref
 import zlib
+from collections.abc import Iterator
+from typing import Any, Callable
 
 now = time.perf_counter_ns
 
@@ -21,7 +26,7 @@ COLUMNS = ("loader", "epoch", "kind", "end_ns", "wait_ns", "step_ns", "samples",
 KIND_STEP, KIND_END, KIND_MARK = 0, 1, 2
 
 
-def find_rank():
+def find_rank() -> tuple[int, int]:
     """Rank and number of ranks as launchers say it: torchrun, Slurm, Open MPI, MPICH; 0 of 1 without one."""
     env = os.environ
     for rank, world in (
@@ -38,47 +43,52 @@ def find_rank():
 class Recorder:
     """The steps of this process, in one file of the run directory. Never raises: what is measured must go on."""
 
-    def __init__(self, directory):
+    def __init__(self, directory: str) -> None:
         self.directory = directory
-        self.failure = None
-        self.loaders = []
+        self.failure: str | None = None
+        self.loaders: list[dict[str, Any]] = []
+        self.watches: weakref.WeakSet[Watch] = weakref.WeakSet()
+        self.rows: list[tuple[int, ...]] = []  # each as COLUMNS says
         self._begin()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begin)
         atexit.register(self.close)
 
-    def _begin(self):
+    def _begin(self) -> None:
         # After a fork: what is not written yet is the parent's. The list stays: others hold on to it.
-        self.rows = getattr(self, "rows", [])  # each as COLUMNS says
         del self.rows[:]
-        self._pending = []  # (where in rows, event at the begin, event at the end)
+        self._pending: list[tuple[int, Any, Any]] = []  # (where in rows, event at the begin, event at the end)
         self.flush_at = now() + FLUSH_NS
-        self._file = None
+        self._file: int | None = None
         self._told = 0
         self._pid = os.getpid()
 
-    def add_loader(self, name, batch_size=None, training=True):
+    def add_loader(self, name: str, batch_size: int | None = None, training: bool = True) -> int:
         """The number under which steps of this loader are recorded."""
         self.loaders.append({"name": name, "batch_size": batch_size, "training": training})
         return len(self.loaders) - 1
 
-    def step(self, loader, epoch, end, wait, step, samples, kind=KIND_STEP):
+    def step(
+        self, loader: int, epoch: int, end: int, wait: int, step: int, samples: int, kind: int = KIND_STEP
+    ) -> None:
         self.rows.append((loader, epoch, kind, end, wait, step, samples, -1))
         if end >= self.flush_at:
             self.flush()
 
-    def step_with_events(self, loader, epoch, end, wait, step, samples, first, last):
+    def step_with_events(
+        self, loader: int, epoch: int, end: int, wait: int, step: int, samples: int, first: Any, last: Any
+    ) -> None:
         """The same, with two CUDA events between which the device worked on it; asked for later, without waiting."""
         self._pending.append((len(self.rows), first, last))
         self.step(loader, epoch, end, wait, step, samples)
 
-    def mark(self, name, begin, end):
+    def mark(self, name: str, begin: int, end: int) -> None:
         """Something beside the steps, such as a checkpoint."""
         names = [each["name"] for each in self.loaders]
         loader = names.index(name) if name in names else self.add_loader(name, training=False)
         self.step(loader, 0, end, 0, end - begin, 0, KIND_MARK)
 
-    def _settle(self, wait):
+    def _settle(self, wait: bool) -> int:
         """Fills in what the device has finished; returns how many rows can be written."""
         done = 0
         try:
@@ -96,7 +106,7 @@ class Recorder:
         self._pending = [(where - ready, first, last) for where, first, last in self._pending[done:]]
         return ready
 
-    def flush(self, wait=False):
+    def flush(self, wait: bool = False) -> None:
         self.flush_at = now() + FLUSH_NS
         if self.failure is not None:
             del self.rows[:]
@@ -112,7 +122,7 @@ class Recorder:
         except Exception as error:
             self.failure = str(error)
 
-    def _open(self):
+    def _open(self) -> dict[str, Any]:
         name = os.path.join(self.directory, f"steps-{socket.gethostname().split('.')[0]}-{self._pid}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         for number in range(100):  # the hook may have one in this process, too
@@ -121,6 +131,7 @@ class Recorder:
                 break
             except FileExistsError:
                 continue
+        assert self._file is not None
         os.write(self._file, b"stoker-columns 1\n")
         rank, world = find_rank()
         return {
@@ -134,7 +145,7 @@ class Recorder:
             "time_of_day_ns": int(time.time() * 1e9) - now(),
         }
 
-    def _write(self, rows):
+    def _write(self, rows: list[tuple[int, ...]]) -> None:
         about = self._open() if self._file is None else {}
         if self._told < len(self.loaders):
             about["loaders"] = self.loaders
@@ -149,15 +160,18 @@ class Recorder:
         body = b"".join(column.tobytes() for column in columns)
         block = b"SBLK" + struct.pack("<IQ", len(description), len(body)) + description + body
         block += struct.pack("<I", zlib.crc32(block) & 0xFFFFFFFF)
+        assert self._file is not None
         if os.write(self._file, block) != len(block):
             self.failure = "the block was not written whole"
 
-    def close(self):
+    def close(self) -> None:
         if self._pid == os.getpid():
+            for watch in list(self.watches):
+                watch.dropped()
             self.flush(wait=True)
 
 
-def count_samples(batch):
+def count_samples(batch: Any) -> int:
     """How many samples a batch has, by its first array; 0 where that cannot be seen."""
     for _ in range(8):
         shape = getattr(batch, "shape", None)
@@ -176,7 +190,7 @@ def count_samples(batch):
     return 0
 
 
-def cuda_events():
+def cuda_events() -> Any:
     """Makes CUDA events where this process already uses a GPU through torch; never touches the driver first."""
     torch = sys.modules.get("torch")
     try:
@@ -190,23 +204,38 @@ def cuda_events():
 class Watch:
     """The steps of one iterator: ask() before each batch is asked for, got() when it is there, end() behind the last."""
 
-    __slots__ = ("_recorder", "_append", "loader", "epoch", "_asked", "_got", "_wait", "_samples", "_event")
+    __slots__ = (
+        "_recorder",
+        "_append",
+        "loader",
+        "epoch",
+        "_asked",
+        "_got",
+        "_wait",
+        "_samples",
+        "_event",
+        "_last",
+        "__weakref__",
+    )
 
-    def __init__(self, recorder, loader):
+    def __init__(self, recorder: Recorder, loader: int) -> None:
         self._recorder = recorder
         self._append = recorder.rows.append
         self.loader = loader
         self.epoch = 0
-        self._got = None
-        self._event = None
+        self._got: int | None = None
+        self._event: Any = None
+        self._last: int | None = None
+        recorder.watches.add(self)
 
-    def ask(self):
+    def ask(self) -> None:
         asked = self._asked = now()
         if self._got is not None:
             self._finish(asked)
 
-    def _finish(self, asked):
-        step = asked - self._got
+    def _finish(self, asked: int) -> None:
+        assert self._got is not None
+        step = self._last = asked - self._got
         self._got = None
         if self._event is not None:
             self._finish_on_device(asked, step)
@@ -215,7 +244,7 @@ class Watch:
         if asked >= self._recorder.flush_at:
             self._recorder.flush()
 
-    def _finish_on_device(self, asked, step):
+    def _finish_on_device(self, asked: int, step: int) -> None:
         first, self._event = self._event, None
         try:
             last = type(first)(enable_timing=True)
@@ -226,7 +255,7 @@ class Watch:
         except Exception:
             self._recorder.step(self.loader, self.epoch, asked, self._wait, step, self._samples)
 
-    def got(self, samples):
+    def got(self, samples: int) -> None:
         self._samples = samples
         if "torch" in sys.modules:
             make = cuda_events()
@@ -239,16 +268,25 @@ class Watch:
         got = self._got = now()
         self._wait = got - self._asked
 
-    def end(self):
+    def end(self) -> None:
         """The iterator is at its end: how long it took to say so, and the next epoch begins."""
         end = now()
         self._recorder.step(self.loader, self.epoch, end, end - self._asked, 0, 0, KIND_END)
         self.epoch += 1
 
-    def dropped(self):
-        """Nobody will ask again: the last step ends here."""
+    def dropped(self) -> None:
+        """Nobody will ask again. Where the last step ended was not seen: at most as far as twice the one before it."""
         if self._got is not None:
-            self._finish(now())
+            end = now()
+            if self._last is not None:
+                end = min(end, self._got + 2 * self._last)
+            self._finish(end)
+
+    def __del__(self) -> None:
+        try:
+            self.dropped()
+        except Exception:  # the interpreter may be half gone
+            pass
 
 
 class WatchedIterator:
@@ -256,16 +294,18 @@ class WatchedIterator:
 
     __slots__ = ("_next", "_iterator", "_watch", "_count")
 
-    def __init__(self, iterator, watch, count=count_samples):
+    def __init__(
+        self, iterator: Iterator[Any], watch: Watch, count: Callable[[Any], int] = count_samples
+    ) -> None:
         self._iterator = iterator
         self._next = iterator.__next__
         self._watch = watch
         self._count = count
 
-    def __iter__(self):
+    def __iter__(self) -> WatchedIterator:
         return self
 
-    def __next__(self):
+    def __next__(self) -> Any:
         watch = self._watch
         watch.ask()
         try:
@@ -276,7 +316,7 @@ class WatchedIterator:
         watch.got(self._count(batch))
         return batch
 
-    def __del__(self):
+    def __del__(self) -> None:
         try:
             self._watch.dropped()
         except Exception:  # the interpreter may be half gone

@@ -86,8 +86,11 @@ std::string main_help() {
 }
 
 std::string command_help(const Command& command) {
-  std::string usage = fmt::format("usage: stoker {} {} [OPTIONS]", command.name,
-                                  fmt::join(command.positionals, " "));
+  const bool runs_another =
+      !command.positionals.empty() && command.positionals.back() == kCommandWords;
+  const std::string usage =
+      fmt::format("usage: stoker {} {}{}{}", command.name, runs_another ? "[OPTIONS] [--] " : "",
+                  fmt::join(command.positionals, " "), runs_another ? "" : " [OPTIONS]");
   return fmt::format(
       "{}\n\n{}\noptions:\n{}\nexamples:\n{}\n"
       "exit status: 0 done, 1 failed or something is wrong, 2 wrong use, 130 interrupted\n",

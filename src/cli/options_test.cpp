@@ -35,6 +35,27 @@ std::string refusal(const Call& call) {
   return "";
 }
 
+TEST(Options, ACommandKeepsItsOwnOptions) {
+  constexpr std::array<std::string_view, 1> kWords = {kCommandWords};
+  const std::vector<std::string> given = {"--to", "tar", "python", "--to", "x", "--", "-h"};
+  const Arguments arguments(kWords, kOptions, given);
+  EXPECT_EQ(arguments.value("--to"), "tar");
+  EXPECT_EQ(arguments.rest(), (std::vector<std::string>{"python", "--to", "x", "--", "-h"}));
+  const std::vector<std::string> behind = {"--", "--to", "x"};
+  EXPECT_EQ(Arguments(kWords, kOptions, behind).rest(), (std::vector<std::string>{"--to", "x"}));
+}
+
+TEST(Options, AnyNumberOfArguments) {
+  constexpr std::array<std::string_view, 2> kPlaces = {"SRC", "PLACE..."};
+  const std::vector<std::string> given = {"a", "b", "--to", "tar", "c"};
+  const Arguments arguments(kPlaces, kOptions, given);
+  EXPECT_EQ(arguments.positional(0), "a");
+  EXPECT_EQ(arguments.rest(), (std::vector<std::string>{"b", "c"}));
+  EXPECT_EQ(arguments.value("--to"), "tar");
+  const std::vector<std::string> none = {"a"};
+  EXPECT_TRUE(Arguments(kPlaces, kOptions, none).rest().empty());
+}
+
 std::string refusal_of(const std::vector<std::string>& words) {
   return refusal([&] { parse(words); });
 }

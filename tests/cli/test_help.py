@@ -2,14 +2,16 @@
 """What the program says about itself, and that the pages in docs/commands say the same."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from samples import jpeg
+from test_time import STEPS
 
 ROOT = Path(__file__).resolve().parents[2]
 
-COMMANDS = ("pack", "index", "check", "load")
+COMMANDS = ("pack", "index", "check", "load", "time")
 
 
 def options_of(text: str) -> set[str]:
@@ -39,9 +41,12 @@ def test_help_of_a_command(stoker_cli, name):
     page = stoker_cli(name, "--help").stdout
     assert page.startswith(f"usage: stoker {name} ")
     assert "examples:\n" in page and f"  stoker {name} " in page.split("examples:\n")[1]
-    assert {"--help", "--json", "--threads" if name == "load" else "--jobs"} <= options_of(page)
+    own = {"load": {"--threads"}, "time": {"--run"}}.get(name, {"--jobs"})
+    assert {"--help", "--json"} | own <= options_of(page)
     assert max(map(len, page.splitlines())) <= 100
-    for words in (["help", name], [name, "-h"], [name, "x", "--help", "--nonsense"]):
+    # Behind a command of the user's, options are its own.
+    behind = [name, "--help", "--nonsense"] if name == "time" else [name, "x", "--help", "--nonsense"]
+    for words in (["help", name], [name, "-h"], behind):
         assert stoker_cli(*words).stdout == page
 
 
@@ -59,11 +64,14 @@ def test_page_names_every_option(stoker_cli, name):
 def test_page_describes_every_json_member(stoker_cli, tmp_path, name):
     (tmp_path / "d/cat").mkdir(parents=True)
     (tmp_path / "d/cat/a.jpg").write_bytes(jpeg(1))
-    words = {"pack": ["d", "packed"], "index": ["d"], "check": ["d", "--compare", "d"], "load": ["d"]}[name]
+    words = {"pack": ["d", "packed"], "index": ["d"], "check": ["d", "--compare", "d"], "load": ["d"], "time": []}[name]
     stoker_cli("index", "d", cwd=tmp_path)
-    document = stoker_cli(name, *words, "--json", cwd=tmp_path).json
+    if name == "time":
+        (tmp_path / "steps.py").write_text(STEPS)
+        words = ["--", sys.executable, "steps.py", "100", "0.004"]
+    document = stoker_cli(name, "--json", *words, cwd=tmp_path).json
     table = (ROOT / f"docs/commands/{name}.md").read_text().split("## JSON")[1]
-    described = re.findall(r"^\| `([a-z_.\[\]]+)`", table, re.MULTILINE)
+    described = re.findall(r"^\| `([a-z_0-9.\[\]]+)`", table, re.MULTILINE)
 
     def members(value, path=""):
         if isinstance(value, dict):
