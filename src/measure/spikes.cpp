@@ -20,6 +20,9 @@ constexpr double kMostChance = 1e-3;   // that outliers at random look as regula
 constexpr double kLeastFound = 0.75;   // of the spikes of a period
 constexpr size_t kMostKinds = 4;       // of periodic spikes in one run
 
+constexpr size_t kNeighbours = 64;  // spikes behind a spike that may be of its kind
+constexpr size_t kPeriodsTried = 24;
+
 enum Mark : unsigned char { plain, low, high };
 
 double quantile(const std::vector<double>& sorted, double share) {
@@ -67,11 +70,12 @@ std::vector<size_t> walk(const std::vector<unsigned char>& marks, size_t first, 
   return found;
 }
 
-/// The distances that occur most often between a spike and the next three.
+/// The distances that occur most often between a spike and those behind it: many, since outliers
+/// may lie between two checkpoints.
 std::vector<size_t> likely_periods(const std::vector<size_t>& spikes) {
   std::map<size_t, size_t> counts;
   for (size_t i = 0; i < spikes.size(); ++i) {
-    for (size_t j = i + 1; j < std::min(i + 4, spikes.size()); ++j) {
+    for (size_t j = i + 1; j < std::min(i + kNeighbours, spikes.size()); ++j) {
       if (spikes[j] - spikes[i] >= kShortestPeriod) ++counts[spikes[j] - spikes[i]];
     }
   }
@@ -80,7 +84,7 @@ std::vector<size_t> likely_periods(const std::vector<size_t>& spikes) {
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<size_t> periods;
-  for (size_t i = 0; i < std::min<size_t>(ranked.size(), 12); ++i)
+  for (size_t i = 0; i < std::min(ranked.size(), kPeriodsTried); ++i)
     periods.push_back(ranked[i].second);
   return periods;
 }
@@ -93,7 +97,7 @@ std::optional<std::vector<size_t>> most_regular(const std::vector<unsigned char>
   }
   if (spikes.size() < kLeastSpikes) return std::nullopt;
   const double density = static_cast<double>(spikes.size()) / static_cast<double>(marks.size());
-  const double tries = 3 * static_cast<double>(spikes.size());
+  const double tries = kPeriodsTried * static_cast<double>(spikes.size());
   std::optional<std::vector<size_t>> best;
   for (const size_t period : likely_periods(spikes)) {
     for (size_t start = 0; start < spikes.size() && spikes[start] < 2 * period; ++start) {

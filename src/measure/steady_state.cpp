@@ -186,7 +186,8 @@ bool is_staircase(const std::vector<Phase>& phases) {
          static_cast<double>(last.end - last.begin) < kLastStair * static_cast<double>(last.end);
 }
 
-/// Sets kind and cause; gives the phase that is steady, in `phases` joined to one where all are.
+/// Sets kind and cause. The last of `phases` is then the steady one; where all are, there is only
+/// it.
 void judge(std::span<const double> values, const Noise& noise, std::vector<Phase>& phases,
            SteadyState& state) {
   const size_t turns = turns_of(phases);
@@ -230,8 +231,10 @@ void judge(std::span<const double> values, const Noise& noise, std::vector<Phase
   state.cause = Cause::settled;
   state.kind = Kind::flat;
   if (phases.size() == 1) return;
-  const bool fastest = std::all_of(phases.begin(), phases.end(),
-                                   [&](const Phase& phase) { return last.mean <= phase.mean; });
+  // Within tolerance: a neighbour that came and went leaves the speed of before.
+  const bool fastest = std::all_of(phases.begin(), phases.end(), [&](const Phase& phase) {
+    return last.mean <= (1 + kTolerance) * phase.mean;
+  });
   state.kind = fastest ? Kind::warm_up : Kind::slow_down;
 }
 

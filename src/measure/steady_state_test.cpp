@@ -93,6 +93,16 @@ TEST(SteadyState, TheFirstStepCompiles) {
   }
 }
 
+TEST(SteadyState, SteadyAfterANeighbourLeft) {
+  std::vector<double> steps(1000, 0.1);
+  std::fill_n(steps.begin() + 300, 200, 0.15);
+  const SteadyState state = steady_state(with_noise(steps, 0.05));
+  EXPECT_EQ(state.kind, Kind::warm_up);
+  ASSERT_EQ(state.changes.size(), 2U);
+  EXPECT_NEAR(static_cast<double>(state.changes[0]), 300, 3);
+  EXPECT_NEAR(static_cast<double>(state.from_step), 500, 3);
+}
+
 TEST(SteadyState, CheckpointsAndEvaluationsAreNoWarmUp) {
   std::vector<double> steps(2000, 0.1);
   for (size_t i = 99; i < steps.size(); i += 100) steps[i] = 2;
@@ -108,6 +118,18 @@ TEST(SteadyState, CheckpointsAndEvaluationsAreNoWarmUp) {
   EXPECT_EQ(state.periodic[1].count, 6U);
   EXPECT_NEAR(state.mean, 0.1, 0.001);
   EXPECT_NEAR(state.mean_all, (1974 * 0.1 + 20 * 2 + 6 * 5) / 2000, 0.01);
+}
+
+TEST(SteadyState, FindsCheckpointsAmongOutliersOfTheirSize) {
+  std::vector<double> steps(3000, 0.1);
+  Random random(8);
+  for (int i = 0; i < 90; ++i) steps[random.below(steps.size())] = random.uniform(0.5, 2);
+  for (size_t i = 249; i < steps.size(); i += 250) steps[i] = 1;
+  const SteadyState state = steady_state(with_noise(steps, 0.05));
+  ASSERT_EQ(state.periodic.size(), 1U);
+  EXPECT_EQ(state.periodic[0].period, 250U);
+  EXPECT_EQ(state.periodic[0].count, 12U);
+  EXPECT_NEAR(state.mean, 0.1, 0.001);
 }
 
 TEST(SteadyState, KnownBoundariesNeedNotBeRegular) {
