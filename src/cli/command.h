@@ -32,5 +32,6 @@ extern const Command kPackCommand;
 extern const Command kIndexCommand;
 extern const Command kCheckCommand;
 extern const Command kLoadCommand;
+extern const Command kProbeCommand;
 
 }  // namespace stoker

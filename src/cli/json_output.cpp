@@ -142,6 +142,14 @@ Json load_document(const LoadResult& result) {
   return json;
 }
 
+Json probe_document(const Machine& machine, const std::vector<std::string>& profiles) {
+  Json json = header("probe");
+  json.update(to_json(machine));
+  json["profiles"] = Json::array();
+  for (const std::string& path : profiles) json["profiles"].push_back(name_to_json(path));
+  return json;
+}
+
 Json check_document(const CheckResult& result) {
   Json json = header("check");
   json["good"] = result.good();

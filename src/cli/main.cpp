@@ -20,7 +20,8 @@ namespace stoker {
 namespace {
 
 /// Every command stoker knows.
-constexpr std::array kCommands = {&kPackCommand, &kIndexCommand, &kCheckCommand, &kLoadCommand};
+constexpr std::array kCommands = {&kPackCommand, &kIndexCommand, &kCheckCommand, &kLoadCommand,
+                                  &kProbeCommand};
 
 // Global because a signal handler sees nothing else.
 Progress progress_of_all;

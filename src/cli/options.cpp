@@ -59,11 +59,13 @@ std::optional<Number> parse_number(std::string_view text) {
 
 Arguments::Arguments(std::span<const std::string_view> positionals, std::span<const Option> options,
                      std::span<const std::string> words) {
+  const bool any_number = !positionals.empty() && positionals.back().ends_with("...]");
+  const size_t required = positionals.size() - (any_number ? 1 : 0);
   bool options_ended = false;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i];
     if (options_ended || word.size() < 2 || word[0] != '-') {
-      if (positionals_.size() == positionals.size()) {
+      if (!any_number && positionals_.size() == positionals.size()) {
         wrong(fmt::format("'{}' is one argument too many", printable(word)));
       }
       positionals_.emplace_back(word);
@@ -91,7 +93,7 @@ Arguments::Arguments(std::span<const std::string_view> positionals, std::span<co
       wrong(fmt::format("{0} needs a value: {0} {1}", option->name, option->value));
     }
   }
-  if (positionals_.size() < positionals.size()) {
+  if (positionals_.size() < required) {
     wrong(fmt::format("{} is missing", positionals[positionals_.size()]));
   }
 }

@@ -24,7 +24,8 @@ struct Option {
 /// names the option.
 class Arguments {
  public:
-  /// `positionals` are the names of the arguments that are no options, all of them required.
+  /// `positionals` are the names of the arguments that are no options, all of them required; the
+  /// last may be one as "[PLACE...]", of which there can be any number, also none.
   /// Takes "--x value", "--x=value", "-j4"; "--" ends the options. "--help" or "-h" ends parsing:
   /// asks_help() is then true and nothing else is worth a look.
   Arguments(std::span<const std::string_view> positionals, std::span<const Option> options,
@@ -32,6 +33,7 @@ class Arguments {
 
   bool asks_help() const { return asks_help_; }
   const std::string& positional(size_t number) const { return positionals_.at(number); }
+  const std::vector<std::string>& positionals() const { return positionals_; }
   bool flag(std::string_view name) const { return values_.contains(name); }
   /// Every one of an option that may be given more than once.
   std::vector<std::string> values(std::string_view name) const;

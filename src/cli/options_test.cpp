@@ -93,6 +93,20 @@ TEST(Options, MissingAndSurplus) {
   EXPECT_EQ(refusal_of({"a", "b", "--to", "--json"}), "--to needs a value: --to FORMAT");
 }
 
+TEST(Options, AnyNumberOfTheLast) {
+  constexpr std::array<std::string_view, 2> kNames = {"SRC", "[PLACE...]"};
+  constexpr std::array kTwo = {Option{"--to", "FORMAT", ""}, kJsonOption};
+  const auto parse_any = [&](const std::vector<std::string>& words) {
+    return Arguments(kNames, kTwo, words).positionals();
+  };
+  EXPECT_EQ(parse_any({"a"}), (std::vector<std::string>{"a"}));
+  EXPECT_EQ(parse_any({"a", "b", "--to", "x", "c", "--", "-d"}),
+            (std::vector<std::string>{"a", "b", "c", "-d"}));
+  EXPECT_EQ(refusal([&] { parse_any({"--json"}); }), "SRC is missing");
+  constexpr std::array<std::string_view, 1> kOnly = {"[PLACE...]"};
+  EXPECT_TRUE(Arguments(kOnly, kTwo, std::vector<std::string>()).positionals().empty());
+}
+
 TEST(Options, Suggestions) {
   EXPECT_EQ(refusal_of({"--shard-sze", "1G"}),
             "unknown option '--shard-sze', did you mean '--shard-size'?");
