@@ -145,8 +145,7 @@ Json load_document(const LoadResult& result) {
 Json probe_document(const Machine& machine, const std::vector<std::string>& profiles) {
   Json json = header("probe");
   json.update(to_json(machine));
-  json["profiles"] = Json::array();
-  for (const std::string& path : profiles) json["profiles"].push_back(name_to_json(path));
+  json["profiles"] = profiles;
   return json;
 }
 

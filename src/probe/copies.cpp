@@ -15,7 +15,7 @@ namespace stoker {
 
 Rate measure_copy(const ProbeFile& from, const std::string& directory, Allowance& allowance,
                   Progress& progress) {
-  constexpr uint64_t kBlock = 4 << 20;
+  constexpr uint64_t kBlock = 512 << 10;
   const ProbeFile to = ProbeFile::create(directory);
   Trial trial{.threads = std::min(4U, allowance.threads), .seconds = allowance.seconds};
   const uint64_t blocks = std::min(from.size(), allowance.bytes) / kBlock;
@@ -29,7 +29,7 @@ Rate measure_copy(const ProbeFile& from, const std::string& directory, Allowance
       [&](unsigned thread, unsigned repeat, const Slot& slot) {
         const uint64_t first = (uint64_t{repeat} * trial.threads + thread) * each;
         uint64_t done = 0;
-        for (; done < each && !slot.over(); ++done) {
+        for (; done < each && slot.more(done); ++done) {
           const auto offset = static_cast<off_t>((first + done) * kBlock);
           const ssize_t got = ::pread(from.buffered(), buffers[thread].data(), kBlock, offset);
           if (got < 0) throw system_error(directory, "cannot read what is copied", errno);

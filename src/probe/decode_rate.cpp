@@ -21,7 +21,7 @@ namespace stoker {
 namespace {
 
 constexpr uint32_t kSide = 224;
-constexpr unsigned kGenerated = 16;
+constexpr unsigned kGenerated = 8;
 constexpr size_t kMostPhotos = 500;
 constexpr uint64_t kMostBytes = 64 << 20;
 
@@ -67,10 +67,11 @@ std::vector<std::string> photos_in(const std::string& folder, Progress& progress
   ImageDecoder decoder;
   std::vector<uint8_t> out(size_t{kSide} * kSide * 3);
   uint64_t bytes = 0;
-  for (const std::string& path : existing_files(folder, progress)) {
+  for (const auto& [path, size] : existing_files(folder, progress)) {
     if (photos.size() == kMostPhotos || bytes >= kMostBytes) break;
     progress.check_stop();
     constexpr uint64_t kLargest = 32 << 20;
+    if (size > kLargest) continue;
     std::string photo;
     try {
       photo = read_file(path, kLargest);
@@ -114,7 +115,7 @@ void measure_decode(Machine& machine, const std::string& folder, double seconds,
           std::mt19937 random(repeat * 1000 + thread);
           std::vector<uint8_t> out(size_t{kSide} * kSide * 3);
           uint64_t done = 0;
-          while (!slot.over()) {
+          while (slot.more(done)) {
             ImageDecoder& decoder = *decoders[thread];
             const ImageInfo info =
                 decoder.open(bytes_of(photos[(done + thread * 7) % photos.size()]));

@@ -75,9 +75,12 @@ std::vector<std::string> measure_creates(Place& place, const std::string& direct
 /// Of files that are there: stat, open, read.
 void measure_small_files(Place& place, const std::vector<std::string>& files,
                          const Allowance& allowance, Progress& progress);
-/// What is there already in a place that cannot be written: some thousand files, the largest
-/// first. Looks at few directories only.
-std::vector<std::string> existing_files(const std::string& directory, Progress& progress);
+struct FoundFile {
+  std::string path;
+  uint64_t size = 0;
+};
+/// What can be read in a directory and below: some thousand files, as they are found.
+std::vector<FoundFile> existing_files(const std::string& directory, Progress& progress);
 
 // --- copies.cpp
 // -----------------------------------------------------------------------------------

@@ -17,8 +17,7 @@ namespace {
 class Pages {
  public:
   explicit Pages(size_t size) : size_(size) {
-    data_ = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    data_ = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data_ == MAP_FAILED) throw std::bad_alloc();
     std::memset(data_, 1, size);  // not the one page of zeros
   }
@@ -52,7 +51,7 @@ void measure_copies(Machine& machine, double seconds, Progress& progress) {
     const Trial trial{.threads = threads, .seconds = seconds / static_cast<double>(counts.size())};
     Rate rate = time_trial(trial, progress, [&](unsigned thread, unsigned, const Slot& slot) {
       uint64_t done = 0;
-      while (!slot.over()) {
+      while (slot.more(done)) {
         const size_t at = thread * share + done % share;
         std::memcpy(target.data() + at, source.data() + at, kPiece);
         done += kPiece;

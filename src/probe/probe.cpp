@@ -35,6 +35,7 @@ struct Workspace {
   std::unique_ptr<ProbeDirectory> directory;
   std::unique_ptr<ProbeFile> file;
   Allowance allowance;
+  double write_bytes_per_s = 0;
 };
 
 std::string now_as_text() {
@@ -117,17 +118,22 @@ std::string write_problem(const Workspace& space) {
 }
 
 void measure_existing(Workspace& space, const ProbeOptions& options, Progress& progress) {
-  std::vector<std::string> files = existing_files(space.place.path, progress);
+  const std::vector<FoundFile> found = existing_files(space.place.path, progress);
   progress.check_stop();
-  if (files.empty()) {
+  if (found.empty()) {
     space.place.problem += "; holds no file that could be read: nothing measured";
     return;
   }
   space.place.problem += "; reads measured on files that are there";
   if (options.storage) {
-    space.file = std::make_unique<ProbeFile>(ProbeFile::open(files.front()));
+    const auto largest =
+        std::max_element(found.begin(), found.end(),
+                         [](const FoundFile& a, const FoundFile& b) { return a.size < b.size; });
+    space.file = std::make_unique<ProbeFile>(ProbeFile::open(largest->path));
     measure_reads(space.place, *space.file, space.allowance, progress);
   }
+  std::vector<std::string> files;
+  for (const FoundFile& file : found) files.push_back(file.path);
   if (options.files) measure_small_files(space.place, files, space.allowance, progress);
 }
 
@@ -141,6 +147,7 @@ void measure_written(Workspace& space, const ProbeOptions& options, Progress& pr
     large.bytes = allowance.bytes - 2 * reserved;
     space.file = std::make_unique<ProbeFile>(
         measure_writes(place, space.directory->path(), large, progress));
+    if (const Rate* write = place.best("write")) space.write_bytes_per_s = write->per_s;
     if (options.storage) {
       measure_reads(place, *space.file, allowance, progress);
     } else {
@@ -190,15 +197,20 @@ void measure_copies(Machine& machine, std::vector<Workspace>& spaces, Progress& 
     if (space.file) from.push_back(&space);
     if (space.directory) to.push_back(&space);
   }
+  constexpr uint64_t kLeast = 2 << 20;
   const auto pairs = static_cast<double>(std::max<size_t>(1, from.size() * to.size()));
   for (Workspace* target : to) {
-    const uint64_t bytes = target->allowance.bytes / std::max<size_t>(1, from.size());
+    const bool also_source = target->file != nullptr;
+    const uint64_t bytes =
+        target->allowance.bytes / std::max<size_t>(1, from.size() - (also_source ? 1 : 0));
     for (const Workspace* source : from) {
       if (source == target) continue;
       const auto begin = ProbeClock::now();
       Allowance allowance = target->allowance;
-      allowance.bytes = bytes;
       allowance.seconds = std::min(kCopySeconds, 6 / pairs);
+      // What is only in memory when the time is over would have to be waited for.
+      const auto in_time = static_cast<uint64_t>(target->write_bytes_per_s * allowance.seconds);
+      allowance.bytes = std::min(bytes, std::max(in_time, kLeast));
       try {
         Rate rate = measure_copy(*source->file, target->directory->path(), allowance, progress);
         target->place.written_bytes += rate.amount;

@@ -83,6 +83,19 @@ double forget(const std::vector<std::string>& files) {
   return left.all == 0 ? 0 : static_cast<double>(left.cached) / static_cast<double>(left.all);
 }
 
+/// As many of the files as can be forgotten within `seconds`: syncing them may take long.
+std::vector<std::string> files_to_forget(const std::vector<std::string>& files, double seconds,
+                                         const Progress& progress) {
+  const Slot slot(seconds, progress);
+  std::vector<std::string> some;
+  for (const std::string& path : files) {
+    if (some.size() == kMostColdFiles || (!some.empty() && slot.over())) break;
+    forget({path});
+    some.push_back(path);
+  }
+  return some;
+}
+
 /// Each thread takes every n-th file; `once`: each file once in a repeat.
 Rate time_files(const std::vector<std::string>& files, void (*operation)(const std::string&),
                 Trial trial, bool once, Progress& progress,
@@ -92,7 +105,7 @@ Rate time_files(const std::vector<std::string>& files, void (*operation)(const s
       trial, progress,
       [&](unsigned thread, unsigned, const Slot& slot) {
         uint64_t done = 0;
-        for (size_t at = thread; !slot.over(); at += trial.threads, ++done) {
+        for (size_t at = thread; slot.more(done); at += trial.threads, ++done) {
           if (at >= files.size()) {
             if (once) break;
             at %= files.size();
@@ -141,7 +154,7 @@ std::vector<std::string> measure_creates(Place& place, const std::string& direct
     std::vector<uint64_t> next(threads);
     Rate rate = time_trial(trial, progress, [&](unsigned thread, unsigned, const Slot& slot) {
       uint64_t done = 0;
-      for (; done < each && !slot.over(); ++done, ++next[thread]) {
+      for (; done < each && slot.more(done); ++done, ++next[thread]) {
         if (!create_file(names[thread][next[thread]], contents)) break;
       }
       return done;
@@ -161,14 +174,14 @@ void measure_small_files(Place& place, const std::vector<std::string>& files,
                          const Allowance& allowance, Progress& progress) {
   if (files.empty()) return;
   constexpr const char* kNames = "names known to this machine";
-  const std::vector<std::string> some(
-      files.begin(),
-      files.begin() + static_cast<ptrdiff_t>(std::min(files.size(), kMostColdFiles)));
+  const bool in_memory = is_in_memory(place.type);
+  std::vector<std::string> some;
+  if (!in_memory) some = files_to_forget(files, 2 * allowance.seconds, progress);
   for (const unsigned threads : counts_for(allowance)) {
     const Trial trial{.threads = threads, .seconds = allowance.seconds};
     add(place, time_files(files, stat_file, trial, false, progress), "stat", false, kNames);
     add(place, time_files(files, open_and_close, trial, false, progress), "open", false, kNames);
-    if (!is_in_memory(place.type)) {
+    if (!in_memory) {
       double kept = 0;
       Rate rate = time_files(some, read_file_once, trial, true, progress,
                              [&] { kept = std::max(kept, forget(some)); });
@@ -184,11 +197,11 @@ void measure_small_files(Place& place, const std::vector<std::string>& files,
   }
 }
 
-std::vector<std::string> existing_files(const std::string& directory, Progress& progress) {
+std::vector<FoundFile> existing_files(const std::string& directory, Progress& progress) {
   constexpr size_t kMost = 2000;
   constexpr double kSeconds = 1;
   const Slot slot(kSeconds, progress);
-  std::vector<std::pair<uint64_t, std::string>> found;
+  std::vector<FoundFile> found;
   std::error_code failed;
   const auto skip = fs::directory_options::skip_permission_denied;
   for (fs::recursive_directory_iterator at(directory, skip, failed), end;
@@ -196,12 +209,9 @@ std::vector<std::string> existing_files(const std::string& directory, Progress& 
     std::error_code ignored;
     if (!at->is_regular_file(ignored) || at->is_symlink(ignored)) continue;
     const std::string path = at->path().string();
-    if (::access(path.c_str(), R_OK) == 0) found.emplace_back(at->file_size(ignored), path);
+    if (::access(path.c_str(), R_OK) == 0) found.push_back({path, at->file_size(ignored)});
   }
-  std::sort(found.begin(), found.end(), std::greater<>());
-  std::vector<std::string> paths;
-  for (auto& [size, path] : found) paths.push_back(std::move(path));
-  return paths;
+  return found;
 }
 
 }  // namespace stoker

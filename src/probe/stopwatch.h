@@ -20,6 +20,9 @@ class Slot {
   Slot(double seconds, const Progress& progress);
   /// Also once the user wants to stop.
   bool over() const;
+  /// Whether there is time for another one after `done` of them: the first is done in any case, so
+  /// that something is measured however busy the machine is.
+  bool more(uint64_t done) const { return done == 0 || !over(); }
 
  private:
   ProbeClock::time_point end_;

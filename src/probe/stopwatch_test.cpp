@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-TEST(Stopwatch, EveryThreadInEveryRepeat) {
+TEST(ThreadedStopwatch, EveryThreadInEveryRepeat) {
   Progress progress;
   std::atomic<int> calls{0}, prepared{0};
   const Rate rate = time_trial(
@@ -33,7 +33,7 @@ TEST(Stopwatch, EveryThreadInEveryRepeat) {
   EXPECT_LE(rate.most, 6 / 0.01);  // no repeat is shorter than its slot
 }
 
-TEST(Stopwatch, ARepeatWithoutWorkEndsIt) {
+TEST(ThreadedStopwatch, ARepeatWithoutWorkEndsIt) {
   Progress progress;
   const Rate rate = time_trial(
       {.threads = 1, .repeats = 3, .seconds = 0.003}, progress,
@@ -42,7 +42,7 @@ TEST(Stopwatch, ARepeatWithoutWorkEndsIt) {
   EXPECT_EQ(rate.amount, 5U);
 }
 
-TEST(Stopwatch, FailuresOfAThreadArrive) {
+TEST(ThreadedStopwatch, FailuresOfAThreadArrive) {
   Progress progress;
   EXPECT_THROW(time_trial({.threads = 2}, progress,
                           [](unsigned thread, unsigned, const Slot&) -> uint64_t {
@@ -52,7 +52,7 @@ TEST(Stopwatch, FailuresOfAThreadArrive) {
                std::runtime_error);
 }
 
-TEST(Stopwatch, StopsWhenAsked) {
+TEST(ThreadedStopwatch, StopsWhenAsked) {
   Progress progress;
   EXPECT_THROW(time_trial({.threads = 2, .repeats = 1, .seconds = 1000}, progress,
                           [&](unsigned thread, unsigned, const Slot& slot) -> uint64_t {
@@ -64,7 +64,7 @@ TEST(Stopwatch, StopsWhenAsked) {
                Error);
 }
 
-TEST(Stopwatch, ThreadCounts) {
+TEST(ThreadedStopwatch, ThreadCounts) {
   EXPECT_EQ(thread_counts(1), (std::vector<unsigned>{1}));
   EXPECT_EQ(thread_counts(2), (std::vector<unsigned>{1, 2}));
   EXPECT_EQ(thread_counts(16), (std::vector<unsigned>{1, 4, 16}));

@@ -9,7 +9,7 @@ from samples import jpeg
 
 ROOT = Path(__file__).resolve().parents[2]
 
-COMMANDS = ("pack", "index", "check", "load")
+COMMANDS = ("pack", "index", "check", "load", "probe")
 
 
 def options_of(text: str) -> set[str]:
@@ -39,7 +39,7 @@ def test_help_of_a_command(stoker_cli, name):
     page = stoker_cli(name, "--help").stdout
     assert page.startswith(f"usage: stoker {name} ")
     assert "examples:\n" in page and f"  stoker {name} " in page.split("examples:\n")[1]
-    assert {"--help", "--json", "--threads" if name == "load" else "--jobs"} <= options_of(page)
+    assert {"--help", "--json", "--threads" if name in ("load", "probe") else "--jobs"} <= options_of(page)
     assert max(map(len, page.splitlines())) <= 100
     for words in (["help", name], [name, "-h"], [name, "x", "--help", "--nonsense"]):
         assert stoker_cli(*words).stdout == page
@@ -59,7 +59,13 @@ def test_page_names_every_option(stoker_cli, name):
 def test_page_describes_every_json_member(stoker_cli, tmp_path, name):
     (tmp_path / "d/cat").mkdir(parents=True)
     (tmp_path / "d/cat/a.jpg").write_bytes(jpeg(1))
-    words = {"pack": ["d", "packed"], "index": ["d"], "check": ["d", "--compare", "d"], "load": ["d"]}[name]
+    words = {
+        "pack": ["d", "packed"],
+        "index": ["d"],
+        "check": ["d", "--compare", "d"],
+        "load": ["d"],
+        "probe": ["d", "d/cat", "--bytes", "32M", "--seconds", "1"],
+    }[name]
     stoker_cli("index", "d", cwd=tmp_path)
     document = stoker_cli(name, *words, "--json", cwd=tmp_path).json
     table = (ROOT / f"docs/commands/{name}.md").read_text().split("## JSON")[1]
@@ -67,6 +73,8 @@ def test_page_describes_every_json_member(stoker_cli, tmp_path, name):
 
     def members(value, path=""):
         if isinstance(value, dict):
+            if "per_s" in value:  # described once
+                path = "rate."
             for key, inner in value.items():
                 yield path + key
                 yield from members(inner, f"{path}{key}.")
