@@ -113,6 +113,57 @@ def test_cold_is_proven(only_place):
         assert {rate["cold"] for rate in measured["rates"] if rate["what"] == "read"} == {True, False}
 
 
+NO_DIRECT = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+
+static int refuse(const char* name, const char* path, int flags, va_list more) {
+  int (*real)(const char*, int, ...) = dlsym(RTLD_NEXT, name);
+  if (flags & O_DIRECT) {
+    errno = EINVAL;
+    return -1;
+  }
+  return real(path, flags, flags & O_CREAT ? va_arg(more, int) : 0);
+}
+#define REFUSE(name)                         \
+  int name(const char* path, int flags, ...) { \
+    va_list more;                            \
+    va_start(more, flags);                   \
+    int result = refuse(#name, path, flags, more); \
+    va_end(more);                            \
+    return result;                           \
+  }
+REFUSE(open)
+REFUSE(open64)
+"""
+
+
+def test_without_o_direct(only_place, tmp_path):
+    """Then the file is forgotten, and mincore has the proof."""
+    (tmp_path / "no_direct.c").write_text(NO_DIRECT)
+    library = tmp_path / "no_direct.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "no_direct.c", "-ldl"], check=True)
+    measured = only_place(env={"LD_PRELOAD": str(library)})
+    assert measured["direct"] is False and measured["problem"] is None
+    check_rates(measured["rates"])
+    writes = {rate["how"] for rate in measured["rates"] if rate["what"] == "write"}
+    if measured["type"] in ("tmpfs", "ramfs"):
+        assert writes == {"memory"}
+        return
+    assert writes == {"fdatasync every 16 MiB"}
+    for what in ("read", "random_read"):
+        reads = [rate for rate in measured["rates"] if rate["what"] == what]
+        assert any(rate["cold"] and "mincore: 0.0 % in memory" in rate["how"] for rate in reads)
+        assert any(not rate["cold"] and rate["how"] == "memory" for rate in reads)
+        # Read once only: what was read is in memory by then.
+        for rate in reads:
+            if rate["cold"]:
+                assert rate["amount"] * (1 if what == "read" else rate["block_bytes"]) <= 3 * measured["file_bytes"]
+
+
 def test_memory_is_never_cold(only_place, small_file_system):
     measured = only_place(path=small_file_system(200 * MEGABYTE))
     assert measured["type"] == "tmpfs" and measured["rates"]
