@@ -46,6 +46,7 @@ TABLE
 libopencv-dev header:opencv4/opencv2/core.hpp
 libturbojpeg0-dev header:turbojpeg.h
 pkg-config command:pkg-config
+fio command:fio
 TABLE
     clang) cat <<'TABLE' ;;
 clang-14 command:clang++-14

@@ -142,6 +142,13 @@ Json load_document(const LoadResult& result) {
   return json;
 }
 
+Json probe_document(const Machine& machine, const std::vector<std::string>& profiles) {
+  Json json = document_header("probe");
+  json.update(to_json(machine));
+  json["profiles"] = profiles;
+  return json;
+}
+
 Json check_document(const CheckResult& result) {
   Json json = document_header("check");
   json["good"] = result.good();

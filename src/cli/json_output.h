@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -10,6 +11,7 @@
 #include "index/build_index.h"
 #include "load/load.h"
 #include "pack/pack.h"
+#include "results/machine.h"
 
 namespace stoker {
 
@@ -23,6 +25,8 @@ Json pack_document(const PackResult& result);
 Json index_document(const IndexResult& result, double seconds);
 Json check_document(const CheckResult& result);
 Json load_document(const LoadResult& result);
+/// `profiles` are the files that keep it.
+Json probe_document(const Machine& machine, const std::vector<std::string>& profiles);
 /// `command` is empty where the command line named none that exists.
 Json error_document(std::string_view command, ErrorKind kind, std::string_view message);
 

@@ -45,17 +45,6 @@ TEST(Options, ACommandKeepsItsOwnOptions) {
   EXPECT_EQ(Arguments(kWords, kOptions, behind).rest(), (std::vector<std::string>{"--to", "x"}));
 }
 
-TEST(Options, AnyNumberOfArguments) {
-  constexpr std::array<std::string_view, 2> kPlaces = {"SRC", "PLACE..."};
-  const std::vector<std::string> given = {"a", "b", "--to", "tar", "c"};
-  const Arguments arguments(kPlaces, kOptions, given);
-  EXPECT_EQ(arguments.positional(0), "a");
-  EXPECT_EQ(arguments.rest(), (std::vector<std::string>{"b", "c"}));
-  EXPECT_EQ(arguments.value("--to"), "tar");
-  const std::vector<std::string> none = {"a"};
-  EXPECT_TRUE(Arguments(kPlaces, kOptions, none).rest().empty());
-}
-
 std::string refusal_of(const std::vector<std::string>& words) {
   return refusal([&] { parse(words); });
 }
@@ -112,6 +101,20 @@ TEST(Options, MissingAndSurplus) {
   EXPECT_EQ(refusal_of({"a", "b", "c\n"}), "'c\\n' is one argument too many");
   EXPECT_EQ(refusal_of({"a", "b", "--to"}), "--to needs a value: --to FORMAT");
   EXPECT_EQ(refusal_of({"a", "b", "--to", "--json"}), "--to needs a value: --to FORMAT");
+}
+
+TEST(Options, AnyNumberOfTheLast) {
+  constexpr std::array<std::string_view, 2> kNames = {"SRC", "[PLACE...]"};
+  constexpr std::array kTwo = {Option{"--to", "FORMAT", ""}, kJsonOption};
+  const auto parse_any = [&](const std::vector<std::string>& words) {
+    return Arguments(kNames, kTwo, words).rest();
+  };
+  EXPECT_TRUE(parse_any({"a"}).empty());
+  EXPECT_EQ(parse_any({"a", "b", "--to", "x", "c", "--", "-d"}),
+            (std::vector<std::string>{"b", "c", "-d"}));
+  EXPECT_EQ(refusal([&] { parse_any({"--json"}); }), "SRC is missing");
+  constexpr std::array<std::string_view, 1> kOnly = {"[PLACE...]"};
+  EXPECT_TRUE(Arguments(kOnly, kTwo, std::vector<std::string>()).rest().empty());
 }
 
 TEST(Options, Suggestions) {

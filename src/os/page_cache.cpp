@@ -31,6 +31,12 @@ uint64_t cached_bytes(int descriptor, uint64_t size) {
 CachedBytes drop_from_page_cache(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return {};
+  const CachedBytes left = drop_from_page_cache(descriptor);
+  ::close(descriptor);
+  return left;
+}
+
+CachedBytes drop_from_page_cache(int descriptor) {
   CachedBytes left;
   struct stat info {};
   if (::fstat(descriptor, &info) == 0 && info.st_size > 0) {
@@ -39,7 +45,6 @@ CachedBytes drop_from_page_cache(const std::string& path) {
     ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
     left.cached = cached_bytes(descriptor, left.all);
   }
-  ::close(descriptor);
   return left;
 }
 

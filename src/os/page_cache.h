@@ -16,5 +16,7 @@ struct CachedBytes {
 /// needs no privilege. Returns what it has kept all the same (all of it, where the file lies in
 /// memory as on tmpfs). A file that cannot be opened counts as nothing.
 CachedBytes drop_from_page_cache(const std::string& path);
+/// The same for an open file.
+CachedBytes drop_from_page_cache(int descriptor);
 
 }  // namespace stoker

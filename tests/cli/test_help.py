@@ -11,7 +11,7 @@ from test_time import STEPS
 
 ROOT = Path(__file__).resolve().parents[2]
 
-COMMANDS = ("pack", "index", "check", "load", "time")
+COMMANDS = ("pack", "index", "check", "load", "time", "probe")
 
 
 def options_of(text: str) -> set[str]:
@@ -41,7 +41,7 @@ def test_help_of_a_command(stoker_cli, name):
     page = stoker_cli(name, "--help").stdout
     assert page.startswith(f"usage: stoker {name} ")
     assert "examples:\n" in page and f"  stoker {name} " in page.split("examples:\n")[1]
-    own = {"load": {"--threads"}, "time": {"--run"}}.get(name, {"--jobs"})
+    own = {"load": {"--threads"}, "time": {"--run"}, "probe": {"--threads"}}.get(name, {"--jobs"})
     assert {"--help", "--json"} | own <= options_of(page)
     assert max(map(len, page.splitlines())) <= 100
     # Behind a command of the user's, options are its own.
@@ -64,7 +64,14 @@ def test_page_names_every_option(stoker_cli, name):
 def test_page_describes_every_json_member(stoker_cli, tmp_path, name):
     (tmp_path / "d/cat").mkdir(parents=True)
     (tmp_path / "d/cat/a.jpg").write_bytes(jpeg(1))
-    words = {"pack": ["d", "packed"], "index": ["d"], "check": ["d", "--compare", "d"], "load": ["d"], "time": []}[name]
+    words = {
+        "pack": ["d", "packed"],
+        "index": ["d"],
+        "check": ["d", "--compare", "d"],
+        "load": ["d"],
+        "time": [],
+        "probe": ["d", "d/cat", "--bytes", "32M", "--seconds", "1"],
+    }[name]
     stoker_cli("index", "d", cwd=tmp_path)
     if name == "time":
         (tmp_path / "steps.py").write_text(STEPS)
@@ -75,6 +82,8 @@ def test_page_describes_every_json_member(stoker_cli, tmp_path, name):
 
     def members(value, path=""):
         if isinstance(value, dict):
+            if "per_s" in value:  # described once
+                path = "rate."
             for key, inner in value.items():
                 yield path + key
                 yield from members(inner, f"{path}{key}.")

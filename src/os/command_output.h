@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stoker {
+
+/// What a program, looked for in PATH, writes to stdout. Nothing where it does not exist, fails, or
+/// takes longer than `seconds`: then it is killed. No shell is involved.
+std::optional<std::string> command_output(const std::vector<std::string>& words, double seconds);
+
+}  // namespace stoker
