@@ -18,7 +18,7 @@ using Kind = SteadyState::Kind;
 using Cause = SteadyState::Cause;
 using Shape = GeneratedSeries::Shape;
 
-/// The constants of the detector were chosen with series of seed 1; these are others.
+/// Not 1, with which the constants of the detector were chosen.
 constexpr uint64_t kSeed = 20'261;
 constexpr std::array kShapeNames = {"flat", "oscillating", "step_down", "step_up",
                                     "ramp", "cyclic",      "drift",     "late_step"};
