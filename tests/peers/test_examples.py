@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every script of examples/, as a user runs it, where its framework is installed."""
 
+import gzip
 import math
 import os
 import re
+import struct
 import subprocess
 from pathlib import Path
 
@@ -168,3 +170,22 @@ def test_the_guide_shows_lines_of_the_examples():
     there = {line.strip() for path in EXAMPLES.glob("*.py") for line in path.read_text().splitlines()}
     assert shown
     assert [line for block in shown for line in block.splitlines() if line.strip() not in {*there, "..."}] == []
+
+
+def test_mnist_with_and_without_the_three_lines(run, peer_torch, tmp_path):
+    """Digits of idx files, compressed; the same training with stoker's lines gets the same of them right."""
+    data = tmp_path / "idx"
+    data.mkdir()
+    images = bytes(range(256)) * (300 * 28 * 28 // 256 + 1)
+    labels = bytes(i % 10 for i in range(300))
+    (data / "t10k-images-idx3-ubyte.gz").write_bytes(
+        gzip.compress(struct.pack(">HBBIII", 0, 8, 3, 300, 28, 28) + images[: 300 * 28 * 28])
+    )
+    (data / "t10k-labels-idx1-ubyte").write_bytes(struct.pack(">HBBI", 0, 8, 1, 300) + labels)
+    words = ["--data", data, "--epochs", "2", "--batch", "50"]
+    plain = run(peer_torch, EXAMPLES / "mnist/train.py", *words)
+    measured = run(peer_torch, EXAMPLES / "mnist/train_measured.py", *words)
+    assert len(plain) == 2 and measured[:2] == plain
+    assert measured[2].startswith("samples/s: {'value': ")
+    (tmp_path / "empty").mkdir()
+    run(peer_torch, EXAMPLES / "mnist/train.py", "--data", tmp_path / "empty", status=1)
