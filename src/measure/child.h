@@ -20,9 +20,11 @@ class Child {
     bool new_terminal = false;        // `in` becomes its controlling terminal
   };
 
-  /// Throws Error(not_found) or Error(permission) where it cannot be started.
+  /// Runs on `cores` alone where there are any. Throws Error(not_found) or Error(permission) where
+  /// it cannot be started.
   Child(const std::vector<std::string>& command,
-        const std::map<std::string, std::string>& environment, const Streams& streams);
+        const std::map<std::string, std::string>& environment, const Streams& streams,
+        const std::vector<int>& cores = {});
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;

@@ -277,11 +277,13 @@ std::string scaling_advice(std::span<const ScalingPoint> points, std::string_vie
   const std::vector<Speedup> rows = speedups(points);
   if (rows.empty()) return fmt::format("No {} was measured.", unit);
   const Speedup& last = rows.back();
-  std::string text = fmt::format("{:g} {}{}: {:.1f}x ({:.0f} % of ideal).", last.units, unit,
-                                 last.units == 1 ? "" : "s", last.speedup, 100 * last.ideal);
+  const std::string several = fmt::format("{}{}", unit, unit.ends_with('s') ? "es" : "s");
+  std::string text = fmt::format("{:g} {}: {:.1f}x ({:.0f} % of ideal).", last.units,
+                                 last.units == 1 ? unit : several, last.speedup, 100 * last.ideal);
   const auto fit = best_scaling(points);
   if (!fit)
-    return text + fmt::format(" Measure three numbers of {}s or more to know where it ends.", unit);
+    return text +
+           fmt::format(" Measure three numbers of {} or more to know where it ends.", several);
   const auto enough = worthwhile_units(*fit);
   if (!enough) {
     return text + fmt::format(
