@@ -25,12 +25,12 @@ std::string with_signs(std::string text, bool unicode) {
   return text;
 }
 
-/// Of the rate, or of the seconds, whichever was measured.
+/// Of the rate, or of the seconds, whichever was measured; nothing where these may be any number.
 std::optional<Interval> shown_interval(const ScaleWidth& width, ScaleMeasure measure) {
   if (!width.interval || measure != ScaleMeasure::seconds) return width.interval;
+  if (!(width.interval->low > 0)) return std::nullopt;
   const double work = width.seconds * width.rate;
-  const double most = width.interval->low > 0 ? work / width.interval->low : INFINITY;
-  return Interval{width.seconds, work / width.interval->high, most};
+  return Interval{width.seconds, work / width.interval->high, work / width.interval->low};
 }
 
 double shown_value(const ScaleWidth& width, ScaleMeasure measure) {

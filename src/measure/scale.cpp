@@ -205,6 +205,7 @@ std::vector<ScaleWidth> widths_of(const ScalePlan& plan, const ScaleResult& resu
     }
     width.runs = rates.size();
     width.interval = runs_interval(rates);
+    if (width.interval) width.interval->low = std::max(0.0, width.interval->low);
     for (const ScaleRun& run : result.runs) {
       if (width.interval || !run.done || run.n != width.n || !run.rate) continue;
       if (result.measure != ScaleMeasure::seconds && run.rate->low < run.rate->high) {

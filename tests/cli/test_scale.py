@@ -120,9 +120,15 @@ def test_wall_time_where_no_rate_is_told(scale):
         assert "samples_per_s" not in one and one["seconds"] > 0.01 and two["seconds"] > 0.02
         assert two["speedup"] == pytest.approx((2 if weak else 1) * one["seconds"] / two["seconds"])
         assert two["percent_of_ideal"] == pytest.approx(100 * two["speedup"] / 2)
-        assert two["interval"]["low"] <= two["seconds"] <= two["interval"]["high"]
-        by_width = {n: [run["seconds"] for run in document["runs"] if run["n"] == n] for n in (1, 2)}
-        assert one["seconds"] == pytest.approx(2 / sum(1 / seconds for seconds in by_width[1]))
+        # Two runs: the mean rate is half their sum, and 95 % of it lie within 12.706 times half their difference.
+        a, b = (1 / run["seconds"] for run in document["runs"] if run["n"] == 1)
+        mean, wide = (a + b) / 2, 12.7062 * abs(a - b) / 2
+        assert one["seconds"] == pytest.approx(1 / mean)
+        if wide < mean:
+            assert one["interval"]["low"] == pytest.approx(1 / (mean + wide), rel=1e-4)
+            assert one["interval"]["high"] == pytest.approx(1 / (mean - wide), rel=1e-4 * mean / (mean - wide))
+        else:
+            assert one["interval"] is None
     assert "wall time" in scale(*[word for word in words if word != "--json"]).stdout
 
 
@@ -144,7 +150,9 @@ def test_text_csv_svg(scale, here):
         *["--threads", "1,2,4,8", "--repeat", "2", "--csv", "c.csv", "--svg", "c.svg", "--pattern", RATE],
         *["--", sys.executable, "known.py", "{n}", "<&>\"'\x1b"],
     )
-    assert "8 threads: 4.2× (52 % of ideal). Beyond 4 each further thread brings under 50 %. Ask for 4." in finished.stdout
+    assert (
+        "8 threads: 4.2× (52 % of ideal). Beyond 4 each further thread brings under 50 %. Ask for 4." in finished.stdout
+    )
     assert "●" in finished.stdout and "usl" in finished.stdout and "strong scaling" in finished.stdout
     assert "More than 10 threads make it slower." in finished.stdout
     assert finished.stderr.count("stoker: run ") == 8 and "run 8 of 8" in finished.stderr
@@ -217,10 +225,10 @@ def test_narrows_gpus(scale, here):
 def test_launchers_are_told_how_many(scale, here, axis, name, given):
     """A stand-in says what it was called with: the real ones are not everywhere."""
     (here / "bin").mkdir()
-    (here / "bin" / name).write_text('#!/bin/sh\necho "$@ omp=$OMP_NUM_THREADS"\n')
+    (here / "bin" / name).write_text('#!/bin/sh\nprintf "%s omp=%s\\n" "$*" "$OMP_NUM_THREADS"\n')
     (here / "bin" / name).chmod(0o755)
-    path = {"PATH": f"{here}/bin:{os.environ['PATH']}"}
-    scale(axis, "2", "--repeat", "1", "--output", "sweep", "--", name, "a", "b", env=path)
+    environment = {"PATH": f"{here}/bin:{os.environ['PATH']}", "CUDA_VISIBLE_DEVICES": "0,1"}
+    scale(axis, "2", "--repeat", "1", "--output", "sweep", "--", name, "a", "b", env=environment)
     threads = {"--threads": "2", "--nodes": ""}.get(axis, "1")
     assert (here / "sweep/n2-r1.log").read_text() == f"{given} omp={threads}\n"
 
@@ -277,7 +285,11 @@ def test_goes_on_after_a_kill(stoker_environment, scale, here):
     command = ["--pattern", RATE, "--", sys.executable, "slow.py", "{n}"]
     words = ["--threads", "1,2,4", "--repeat", "2", "--output", "sweep", "--json", *command]
     process = subprocess.Popen(
-        [program(), "scale", *words], cwd=here, env=stoker_environment, stdout=subprocess.DEVNULL, start_new_session=True
+        [program(), "scale", *words],
+        cwd=here,
+        env=stoker_environment,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
         deadline = time.monotonic() + 60
@@ -334,7 +346,12 @@ def test_default_directory_is_new_each_time(scale, here):
 
 
 def test_failing_width_ends_the_sweep(scale, here):
-    command = ["--", "sh", "-c", "echo width {n}; echo {n} >> ran; [ -e well ] || [ {n} != 4 ] || { echo no room; exit 3; }"]
+    command = [
+        "--",
+        "sh",
+        "-c",
+        "echo width {n}; echo {n} >> ran; [ -e well ] || [ {n} != 4 ] || { echo no room; exit 3; }",
+    ]
     words = ["--threads", "1,2,4,8", "--repeat", "2", "--seed", "5", "--output", "sweep"]
     finished = scale(*words, *command, status=3)
     assert ran(here)[-1] == 4 and ran(here).count(4) == 1
@@ -454,7 +471,9 @@ def test_page(scale, two_runs):
     described = set(re.findall(r"^\| `([a-z_.\[\]]+)`", page.split("## JSON")[1], re.MULTILINE))
     sweep = scale(*known("--threads", "1,2,4", "--repeat", "2", "--predict", "3,99", "--json")).json
     failed = scale("--threads", "1", "--json", "--", "false", status=1).json
-    worth = scale(*["--cpu-run", "cpu", "--gpu-run", "gpu", "--json"], *["--price-core-hour", "1"], "--price-gpu-hour", "1").json
+    worth = scale(
+        *["--cpu-run", "cpu", "--gpu-run", "gpu", "--json"], *["--price-core-hour", "1"], "--price-gpu-hour", "1"
+    ).json
     timed = scale("--threads", "1", "--json", "--", "true").json
     found = {name for document in (sweep, failed, worth, timed) for name in members(document)}
     found = {re.sub(r"\.(value|low|high)$", "", name) for name in found if not name.startswith("stoker")}
