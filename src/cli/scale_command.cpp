@@ -207,6 +207,10 @@ int run_sweep(const Arguments& arguments, Progress& progress) {
   try {
     return report(plan, run_scale(plan, progress), arguments);
   } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted) {
+      print_error(fmt::format("stoker: the same command with --output {} goes on from here\n",
+                              shell_word(plan.options.directory)));
+    }
     // As `stoker time` does it, for a command that could not even be started.
     if (error.os_error() != ENOENT && error.os_error() != EACCES) throw;
     print_error(fmt::format("stoker: {}\n", error.what()));

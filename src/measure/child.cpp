@@ -112,6 +112,9 @@ void Child::take_signals() {
     const auto signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGWINCH) resized_ = true;
     if (signal == SIGCHLD || signal == SIGWINCH) continue;
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) {
+      asked_to_stop_ = true;
+    }
     // What the terminal sends goes to the whole group, the command included.
     if (info.ssi_code != SI_KERNEL && running_) ::kill(pid_, signal);
   }

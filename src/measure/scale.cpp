@@ -171,6 +171,10 @@ void run_one(const ScalePlan& plan, ScaleRun& run) {
   if (options.pin) time.cores = cores_at(options.axis, run.n);
   time.output = log.descriptor();
   const RunInfo info = time_command(time);
+  if (info.asked_to_stop) {  // also where it ended well: it may have done less than its work
+    fs::remove_all(run.directory);
+    throw Error(ErrorKind::interrupted, "interrupted");
+  }
   if (!info.trouble.empty()) throw Error(ErrorKind::io, info.trouble);
   look_at(run);
 }

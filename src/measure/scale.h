@@ -85,7 +85,7 @@ struct ScaleResult {
 ScalePlan plan_scale(const ScaleOptions& options);
 
 /// Runs what is missing, up to the first run that fails. Throws as time_command() does, and
-/// Error(interrupted) between two runs.
+/// Error(interrupted), then without the run that was under way.
 ScaleResult run_scale(ScalePlan plan, const Progress& progress);
 
 /// Samples or steps a second of a run, also where its output says it only once: low and high are

@@ -46,7 +46,6 @@ std::vector<ScalingFit> extremes_of(const FittedModel& model) {
   fits[1].beta = model.intervals.beta.low;
   fits[2].alpha = model.intervals.alpha.high;
   fits[2].beta = model.intervals.beta.high;
-  if (model.fit.model == ScalingModel::gustafson) fits[2].alpha = std::min(1.0, fits[2].alpha);
   return fits;
 }
 

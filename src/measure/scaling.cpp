@@ -249,8 +249,10 @@ ScalingIntervals scaling_intervals(const ScalingFit& fit, std::span<const Scalin
     return Interval{value, std::max(0.0, value + t * (at(0.025) - value)),
                     value + t * (at(0.975) - value)};
   };
-  return {interval(fit.gamma, found[0]), interval(fit.alpha, found[1]),
-          interval(fit.beta, found[2])};
+  ScalingIntervals intervals = {interval(fit.gamma, found[0]), interval(fit.alpha, found[1]),
+                                interval(fit.beta, found[2])};
+  if (fit.model != ScalingModel::usl) intervals.alpha.high = std::min(1.0, intervals.alpha.high);
+  return intervals;
 }
 
 std::optional<double> predicted_rate(const ScalingFit& fit, double units) {

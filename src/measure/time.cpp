@@ -241,6 +241,7 @@ RunInfo run_to_its_end(const TimeOptions& options, RunInfo info) {
   info.ended = true;
   info.exit_status = child.exit_status();
   info.signal = child.signal();
+  info.asked_to_stop = child.asked_to_stop();
   try {
     write_run_info(info);
   } catch (const Error& error) {

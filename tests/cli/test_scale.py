@@ -312,6 +312,30 @@ def test_goes_on_after_a_kill(stoker_environment, scale, here):
     assert len(ran(here)) == 7 and again["points"] == document["points"] and again["fits"] == document["fits"]
 
 
+@pytest.mark.parametrize("status", [0, 5])
+def test_goes_on_after_a_signal(stoker_environment, scale, here, status):
+    """A run that was asked to end does not count, whatever it makes of it."""
+    (here / "polite.sh").write_text(
+        f"echo $1 >> ran\n[ -e go ] && exit 0\n[ $(wc -l < ran) = 2 ] || exit 0\n"
+        f"trap 'exit {status}' TERM\ntouch ready\nwhile :; do sleep 0.05; done\n"
+    )
+    words = ["--threads", "1,2", "--repeat", "1", "--output", "sweep", "--json", "--", "sh", "polite.sh", "{n}"]
+    process = subprocess.Popen(
+        [program(), "scale", *words], cwd=here, env=stoker_environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 60
+    while not (here / "ready").exists():
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and b"--output sweep goes on" in err
+    assert json.loads(out)["error"]["kind"] == "interrupted"
+    (here / "go").touch()
+    document = scale(*words).json
+    assert ran(here)[2:] == ran(here)[1:2] and [run["found"] for run in document["runs"]] == [True, False]
+
+
 def test_more_widths_in_the_same_directory(scale, here):
     scale(*known("--threads", "1,2", "--repeat", "1", "--output", "sweep"))
     document = scale(*known("--threads", "4", "--repeat", "1", "--output", "sweep", "--json")).json
