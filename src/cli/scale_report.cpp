@@ -160,6 +160,7 @@ std::string scale_text(const ScaleOptions& options, const ScaleResult& result,
     for (const std::string& remark : result.remarks) text += remark + "\n";
     text += style.bold(with_signs(analysis.advice, style.unicode)) + "\n";
     text += hurts_text(analysis, options.axis);
+    if (!analysis.doubt.empty()) text += analysis.doubt + "\n";
   }
   if (result.failed) {
     text += style.bad(fmt::format("{} failed with exit status {}",
@@ -192,6 +193,7 @@ Json scale_document(const ScalePlan& plan, const ScaleResult& result,
   }
   json["fits"] = fits_json(analysis.fits);
   json["advice"] = with_signs(analysis.advice, true);
+  json["doubt"] = analysis.doubt.empty() ? Json(nullptr) : Json(analysis.doubt);
   json["ask_for"] = or_null(analysis.worthwhile);
   json["hurts_beyond"] = or_null(analysis.hurts_beyond);
   json["predictions"] = Json::array();

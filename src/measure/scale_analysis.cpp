@@ -38,6 +38,7 @@ std::optional<uint64_t> peak_of(const std::optional<ScalingFit>& best,
 // Models that are off by less than this, or by not much more than the best one, may be right, too.
 constexpr double kGood = 0.02;
 constexpr double kAsGood = 2;
+constexpr double kPoor = 0.1;
 
 /// The fit, and those at the ends of its intervals: parameters that are all high, or all low.
 std::vector<ScalingFit> extremes_of(const FittedModel& model) {
@@ -104,6 +105,13 @@ ScaleAnalysis analyse_scale(const ScaleResult& result, ScaleAxis axis,
   }
   analysis.advice = scaling_advice(result.points, unit_of(axis));
   if (best) analysis.worthwhile = worthwhile_units(*best);
+  if (best && best->error > kPoor) {
+    analysis.doubt = fmt::format(
+        "No curve fits well (the best is off by {:.0f} %), so take the advice with care: run it "
+        "when "
+        "the machine is quiet, longer, or with more --repeat.",
+        100 * best->error);
+  }
   analysis.hurts_beyond = peak_of(best, result.widths);
   for (const uint64_t n : predict) {
     analysis.predictions.push_back(prediction_at(n, analysis, axis));

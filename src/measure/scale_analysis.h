@@ -26,6 +26,7 @@ struct ScalePrediction {
 struct ScaleAnalysis {
   std::vector<FittedModel> fits;  // those that have enough widths
   std::string advice;
+  std::string doubt;  // why the advice may be wrong; empty where nothing speaks against it
   std::optional<uint64_t> worthwhile;    // up to which each brings half of what the first does
   std::optional<uint64_t> hurts_beyond;  // the rate is highest here
   std::vector<ScalePrediction> predictions;

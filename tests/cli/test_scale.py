@@ -89,7 +89,7 @@ def test_known_curve(scale, here):
     assert document["advice"] == (
         "16 threads: 3.9× (24 % of ideal). Beyond 4 each further thread brings under 50 %. Ask for 4."
     )
-    assert document["failed"] is None and len(document["runs"]) == 10
+    assert document["failed"] is None and len(document["runs"]) == 10 and document["doubt"] is None
 
 
 def test_speedup_by_hand(scale, here):
@@ -101,6 +101,16 @@ def test_speedup_by_hand(scale, here):
     assert [point["percent_of_ideal"] for point in document["points"]] == pytest.approx([100, 80, 62.5])
     assert document["advice"].startswith("4 processes: 2.5× (62 % of ideal).")
     assert all(point["interval"] is None for point in document["points"])
+
+
+def test_doubts_what_no_curve_fits(scale):
+    """Up, down, up: whatever the model, it misses some of them by far."""
+    command = "echo rate: $(case {n} in 1) echo 100;; 2) echo 20;; 3) echo 300;; 4) echo 40;; esac)"
+    document = scale(
+        "--threads", "1,2,3,4", "--repeat", "1", "--pattern", RATE, "--json", "--", "sh", "-c", command
+    ).json
+    assert min(fit["relative_error"] for fit in document["fits"]) > 0.1
+    assert "take the advice with care" in document["doubt"]
 
 
 def test_one_was_not_measured(scale):
