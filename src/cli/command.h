@@ -34,5 +34,6 @@ extern const Command kCheckCommand;
 extern const Command kLoadCommand;
 extern const Command kTimeCommand;
 extern const Command kProbeCommand;
+extern const Command kScaleCommand;
 
 }  // namespace stoker

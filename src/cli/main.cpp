@@ -20,8 +20,8 @@ namespace stoker {
 namespace {
 
 /// Every command stoker knows.
-constexpr std::array kCommands = {&kPackCommand, &kIndexCommand, &kCheckCommand,
-                                  &kLoadCommand, &kTimeCommand,  &kProbeCommand};
+constexpr std::array kCommands = {&kPackCommand, &kIndexCommand, &kCheckCommand, &kLoadCommand,
+                                  &kTimeCommand, &kScaleCommand, &kProbeCommand};
 
 // Global because a signal handler sees nothing else.
 Progress progress_of_all;

@@ -238,7 +238,8 @@ std::string list_faults(const std::vector<Fault>& faults, uint64_t count, const 
 }
 
 std::string counted(uint64_t count, std::string_view singular) {
-  return fmt::format("{} {}{}", format_count(count), singular, count == 1 ? "" : "s");
+  const std::string_view plural = singular.ends_with('s') ? "es" : "s";
+  return fmt::format("{} {}{}", format_count(count), singular, count == 1 ? "" : plural);
 }
 
 std::string counted_shards(uint64_t count, std::string_view format) {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -52,11 +53,15 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 }  // namespace
 
 Child::Child(const std::vector<std::string>& command,
-             const std::map<std::string, std::string>& environment, const Streams& streams) {
+             const std::map<std::string, std::string>& environment, const Streams& streams,
+             const std::vector<int>& cores) {
   std::vector<std::string> words = command;
   std::vector<std::string> variables = environment_with(environment);
   const std::vector<char*> arguments = pointers(words);
   std::vector<char*> environment_pointers = pointers(variables);
+  cpu_set_t pinned;
+  CPU_ZERO(&pinned);
+  for (const int core : cores) CPU_SET(core, &pinned);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const sigset_t watched = watched_signals();
   ::sigprocmask(SIG_BLOCK, &watched, &mask_before_);
@@ -77,6 +82,7 @@ Child::Child(const std::vector<std::string>& command,
     if (streams.in >= 0) ::dup2(streams.in, STDIN_FILENO);
     if (streams.out >= 0) ::dup2(streams.out, STDOUT_FILENO);
     if (streams.err >= 0) ::dup2(streams.err, STDERR_FILENO);
+    if (!cores.empty()) ::sched_setaffinity(0, sizeof pinned, &pinned);
     environ = environment_pointers.data();
     ::execvp(arguments[0], arguments.data());
     const int why = errno;
@@ -106,6 +112,9 @@ void Child::take_signals() {
     const auto signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGWINCH) resized_ = true;
     if (signal == SIGCHLD || signal == SIGWINCH) continue;
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) {
+      asked_to_stop_ = true;
+    }
     // What the terminal sends goes to the whole group, the command included.
     if (info.ssi_code != SI_KERNEL && running_) ::kill(pid_, signal);
   }

@@ -20,9 +20,11 @@ class Child {
     bool new_terminal = false;        // `in` becomes its controlling terminal
   };
 
-  /// Throws Error(not_found) or Error(permission) where it cannot be started.
+  /// Runs on `cores` alone where there are any. Throws Error(not_found) or Error(permission) where
+  /// it cannot be started.
   Child(const std::vector<std::string>& command,
-        const std::map<std::string, std::string>& environment, const Streams& streams);
+        const std::map<std::string, std::string>& environment, const Streams& streams,
+        const std::vector<int>& cores = {});
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -35,6 +37,8 @@ class Child {
   bool running() const { return running_; }
   /// Whether the window changed its size since the last call.
   bool take_resized();
+  /// Whether a signal came, for it or for us, that asks to end.
+  bool asked_to_stop() const { return asked_to_stop_; }
 
   // When it runs no more:
   int exit_status() const { return exit_status_; }  // 128 + signal where one ended it
@@ -48,7 +52,7 @@ class Child {
   int signals_ = -1;
   sigset_t mask_before_{};
   bool running_ = true;
-  bool resized_ = false;
+  bool resized_ = false, asked_to_stop_ = false;
   int exit_status_ = 0, signal_ = 0;
   rusage usage_{};
 };

@@ -249,8 +249,10 @@ ScalingIntervals scaling_intervals(const ScalingFit& fit, std::span<const Scalin
     return Interval{value, std::max(0.0, value + t * (at(0.025) - value)),
                     value + t * (at(0.975) - value)};
   };
-  return {interval(fit.gamma, found[0]), interval(fit.alpha, found[1]),
-          interval(fit.beta, found[2])};
+  ScalingIntervals intervals = {interval(fit.gamma, found[0]), interval(fit.alpha, found[1]),
+                                interval(fit.beta, found[2])};
+  if (fit.model != ScalingModel::usl) intervals.alpha.high = std::min(1.0, intervals.alpha.high);
+  return intervals;
 }
 
 std::optional<double> predicted_rate(const ScalingFit& fit, double units) {
@@ -277,11 +279,13 @@ std::string scaling_advice(std::span<const ScalingPoint> points, std::string_vie
   const std::vector<Speedup> rows = speedups(points);
   if (rows.empty()) return fmt::format("No {} was measured.", unit);
   const Speedup& last = rows.back();
-  std::string text = fmt::format("{:g} {}{}: {:.1f}x ({:.0f} % of ideal).", last.units, unit,
-                                 last.units == 1 ? "" : "s", last.speedup, 100 * last.ideal);
+  const std::string several = fmt::format("{}{}", unit, unit.ends_with('s') ? "es" : "s");
+  std::string text = fmt::format("{:g} {}: {:.1f}x ({:.0f} % of ideal).", last.units,
+                                 last.units == 1 ? unit : several, last.speedup, 100 * last.ideal);
   const auto fit = best_scaling(points);
   if (!fit)
-    return text + fmt::format(" Measure three numbers of {}s or more to know where it ends.", unit);
+    return text +
+           fmt::format(" Measure three numbers of {} or more to know where it ends.", several);
   const auto enough = worthwhile_units(*fit);
   if (!enough) {
     return text + fmt::format(

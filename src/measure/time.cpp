@@ -90,10 +90,13 @@ class Output {
   Output(const TimeOptions& options, const RunInfo& info) : terminal_(options.terminal) {
     if (!options.pattern.empty()) values_ = std::make_unique<OutputValues>(options.pattern, info);
     if (terminal_ != nullptr) return;
-    if (values_ == nullptr) return;  // the command writes where we would
+    if (values_ == nullptr) {  // the command writes by itself
+      direct_ = options.output;
+      return;
+    }
     relays_.resize(2);
-    relays_[0].open(STDOUT_FILENO);
-    relays_[1].open(STDERR_FILENO);
+    relays_[0].open(options.output >= 0 ? options.output : STDOUT_FILENO);
+    relays_[1].open(options.output >= 0 ? options.output : STDERR_FILENO);
   }
 
   Child::Streams streams() const {
@@ -104,6 +107,8 @@ class Output {
     } else if (!relays_.empty()) {
       streams.out = relays_[0].theirs;
       streams.err = relays_[1].theirs;
+    } else {
+      streams.out = streams.err = direct_;
     }
     return streams;
   }
@@ -171,13 +176,14 @@ class Output {
   }
 
   TimeOptions::Terminal* terminal_;
+  int direct_ = -1;
   std::vector<Relay> relays_;
   std::unique_ptr<OutputValues> values_;
 };
 
 std::map<std::string, std::string> environment_for(const TimeOptions& options,
                                                    const RunInfo& info) {
-  std::map<std::string, std::string> changes;
+  std::map<std::string, std::string> changes = options.environment;
   changes["STOKER_RUN"] = info.directory;
   if (options.hook) {
     const std::string directory = write_hook_files(info.directory);
@@ -216,7 +222,7 @@ namespace {
 RunInfo run_to_its_end(const TimeOptions& options, RunInfo info) {
   Output output(options, info);
   TreeWatch watch(::getpid(), true, options.interval_s, info);
-  Child child(options.command, environment_for(options, info), output.streams());
+  Child child(options.command, environment_for(options, info), output.streams(), options.cores);
   output.child_has_them();
   while (child.running()) {
     std::vector<pollfd> waited = output.to_poll();
@@ -235,6 +241,7 @@ RunInfo run_to_its_end(const TimeOptions& options, RunInfo info) {
   info.ended = true;
   info.exit_status = child.exit_status();
   info.signal = child.signal();
+  info.asked_to_stop = child.asked_to_stop();
   try {
     write_run_info(info);
   } catch (const Error& error) {
@@ -246,7 +253,10 @@ RunInfo run_to_its_end(const TimeOptions& options, RunInfo info) {
 }  // namespace
 
 RunInfo time_command(const TimeOptions& options) {
-  const RunInfo begun = begin_run(options.directory, options.command);
+  RunInfo begun = begin_run(options.directory, options.command);
+  if (!options.cores.empty()) begun.cores = static_cast<uint32_t>(options.cores.size());
+  const auto gpus = options.environment.find("CUDA_VISIBLE_DEVICES");
+  if (gpus != options.environment.end()) begun.visible_gpus = gpus->second;
   try {
     return run_to_its_end(options, begun);
   } catch (...) {  // it was not started: nothing was measured

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct TimeOptions {
   bool hook = true;          // watch the data iterators of Python frameworks
   std::string pattern;       // a regular expression whose first group is samples a second
   double interval_s = 0.25;  // between two looks at the processes, or more where that costs more
+  std::map<std::string, std::string> environment;  // beside ours, or instead of it
+  std::vector<int> cores;  // the only ones it may run on; none: where it is allowed to
+  int output = -1;         // where what it writes goes, of both streams; -1: where ours goes
   /// Where the command's output goes besides its own place: a terminal of its own, drawn around.
   struct Terminal;
   Terminal* terminal = nullptr;

@@ -75,6 +75,7 @@ struct RunInfo {
   double seconds = 0;
   int exit_status = 0;
   int signal = 0;
+  bool asked_to_stop = false;  // by a signal, whatever it made of it; not in run.json
   double cpu_s = 0;
   uint64_t peak_memory = 0, peak_anonymous = 0, peak_shared = 0, peak_mapped = 0;
   uint64_t read_calls_bytes = 0, read_disk_bytes = 0, write_disk_bytes = 0;
