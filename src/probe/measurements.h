@@ -10,6 +10,7 @@
 
 #include "base/progress.h"
 #include "probe/probe_directory.h"
+#include "probe/stopwatch.h"
 #include "results/machine.h"
 
 // What `probe` consists of, one source file for each part.
@@ -21,6 +22,9 @@ struct Allowance {
   uint64_t bytes = 0;    // that may still be written; goes down
   double seconds = 0.3;  // of one trial
   unsigned threads = 16;
+  ProbeClock::time_point deadline = ProbeClock::time_point::max();  // no trial begins behind it
+
+  bool over() const { return ProbeClock::now() >= deadline; }
 };
 
 /// Rates of reads of 4 KiB and 128 KiB: a page, and about a photo.
