@@ -104,7 +104,7 @@ void find_topology(Machine& machine, const std::string& root);
 // --- photos.cpp, decode_rate.cpp, gpu.cpp
 // ---------------------------------------------------------
 
-/// JPEGs of 500 x 375 pixels of smooth noise, about 110 kB each; the same every time.
+/// JPEGs of 500 x 375 pixels of smooth noise, about 97 kB each; the same every time.
 std::vector<std::string> generated_photos(unsigned count);
 /// `folder` empty: generated photos. Throws Error(not_found) where a folder holds none.
 void measure_decode(Machine& machine, const std::string& folder, double seconds,

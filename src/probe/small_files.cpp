@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t kMostFiles = 6000;   // of one trial
-constexpr size_t kMostColdFiles = 300;  // each is synced before it can be forgotten
+constexpr size_t kMostColdFiles = 100;  // each is synced before it can be forgotten
 constexpr double kColdEnough = 0.01;
 
 using Contents = std::array<char, kSmallFileBytes>;
