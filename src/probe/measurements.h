@@ -96,7 +96,8 @@ Rate measure_copy(const ProbeFile& from, const std::string& directory, Allowance
 // --- memory.cpp, topology.cpp
 // ---------------------------------------------------------------------
 
-void measure_memory(Machine& machine, double seconds, Progress& progress);
+/// Writes `bytes` to /dev/shm at most.
+void measure_memory(Machine& machine, uint64_t bytes, double seconds, Progress& progress);
 /// Cores, memory, NUMA nodes. `root` is "" or where a test has its own /sys and /proc; what is
 /// missing there is left out, and noted.
 void find_topology(Machine& machine, const std::string& root);

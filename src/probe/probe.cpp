@@ -296,7 +296,9 @@ Machine probe(const ProbeOptions& options, Progress& progress) {
   }
   if (options.memory) {
     progress.begin("copying memory", 0, 0);
-    measure_memory(machine, kMemorySeconds * share, progress);
+    constexpr uint64_t kMostInMemory = 256 << 20;
+    measure_memory(machine, std::min(options.bytes, kMostInMemory), kMemorySeconds * share,
+                   progress);
   }
   if (options.gpu) {
     progress.begin("copying to the GPU", 0, 0);
