@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`stoker probe` beside fio, and beside a plain loop over small files, on the same file system, turn by turn.
 
-    bench/probe.py [--stoker build/release/stoker] [--rounds 25] [--seconds 6] [--threads 1,4,16] DIRECTORY
+    bench/probe.py [--stoker build/release/stoker] [--rounds 25] [--seconds 6] [--threads 1,4,16]
+        [--parts files,reads] DIRECTORY
 
 Both read the same file, which fio has written: stoker measures what is there in a place that it cannot write (a mount
 of its own for root, permissions for others). Blocks of 1 MiB in order and of 4 KiB at random, with O_DIRECT and plain
-pread(). Each round runs both, the first of them in turn; a ratio is of one round, what is shown the median of rounds.
+pread(). Each round runs both; a ratio is of one round, what is shown the median of rounds.
 The plain loop is bench/plain_files.c, compiled here. Needs fio and cc. Leaves nothing in DIRECTORY.
 """
 
@@ -107,20 +108,19 @@ def compare_files(options, scratch: Path) -> None:
     source = Path(__file__).with_name("plain_files.c")
     output_of(["cc", "-O2", "-Wall", "-Wextra", "-o", program, source])
     ours, theirs = {what: [] for what in FILES}, {what: [] for what in FILES}
-    made = next(rate for rate in probe(options, "files", 1, scratch)["rates"] if rate["what"] == "create")
-    for number in range(options.rounds):
-        for turn in (0, 1):
-            if (number + turn) % 2 == 0:
-                measured = probe(options, "files", 1, scratch)
-                for what in FILES:
-                    ours[what].append(rate_of(measured, what, 1, cold=False))
-            else:
-                directory = scratch / "files/0"  # as deep as stoker's
-                directory.mkdir(parents=True)
-                for line in output_of([program, directory, made["amount"], options.trial]).splitlines():
-                    what, rate = line.split()
-                    theirs[what].append(float(rate))
-                directory.rmdir()
+    for _ in range(options.rounds):
+        measured = probe(options, "files", 1, scratch)
+        for what in FILES:
+            ours[what].append(rate_of(measured, what, 1, cold=False))
+        # As many files as stoker made this time: more of them do not fit into the caches as well.
+        made = next(rate["amount"] for rate in measured["rates"] if rate["what"] == "create")
+        directory = scratch / "files/0"  # as deep as stoker's
+        directory.mkdir(parents=True)
+        for line in output_of([program, directory, made, options.trial]).splitlines():
+            what, rate = line.split()
+            theirs[what].append(float(rate))
+        directory.rmdir()
+        directory.parent.rmdir()
     for what in FILES:
         show(what, 1, ours[what], theirs[what], 1, "/s")
 
@@ -131,14 +131,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--seconds", type=int, default=6, help="of a probe; a figure in it takes a 26th")
     parser.add_argument("--threads", default="1,4,16", type=lambda text: [int(word) for word in text.split(",")])
+    parser.add_argument("--parts", default="files,reads", type=lambda text: text.split(","))
     parser.add_argument("directory")
     options = parser.parse_args()
     options.trial = options.seconds / 26
     print(output_of(["fio", "--version"]).strip(), os.uname().release)
     options.stoker = Path(options.stoker).resolve()
     with tempfile.TemporaryDirectory(dir=options.directory) as scratch:
-        compare_files(options, Path(scratch).resolve())
-        compare_reads(options, Path(scratch).resolve())
+        if "files" in options.parts:
+            compare_files(options, Path(scratch).resolve())
+        if "reads" in options.parts:
+            compare_reads(options, Path(scratch).resolve())
 
 
 if __name__ == "__main__":

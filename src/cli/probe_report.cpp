@@ -53,7 +53,7 @@ std::string place_lines(const Place& place, const Style& style) {
   }
   if (!place.problem.empty()) text += "  " + style.bad(place.problem) + "\n";
   if (const Rate* read = place.best("read")) {
-    text += fmt::format("  read: {} threads, {} to {}, {}\n", read->threads,
+    text += fmt::format("  read: {}, {} to {}, {}\n", counted(read->threads, "thread"),
                         format_rate(read->least), format_rate(read->most), read->how);
   }
   if (place.seconds > 0) {
@@ -81,7 +81,8 @@ std::string machine_lines(const Machine& machine) {
         fmt::format(", of which this job may use {}", format_bytes(*machine.memory_limit_bytes));
   }
   if (const Rate* copy = best_of(machine.memory, "copy")) {
-    text += fmt::format("; copied at {} ({} threads)", format_rate(copy->per_s), copy->threads);
+    text += fmt::format("; copied at {} ({})", format_rate(copy->per_s),
+                        counted(copy->threads, "thread"));
   }
   if (const Rate* shm = best_of(machine.memory, "shm_read")) {
     text += fmt::format("; /dev/shm read at {}", format_rate(shm->per_s));

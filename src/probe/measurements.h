@@ -10,6 +10,7 @@
 
 #include "base/progress.h"
 #include "probe/probe_directory.h"
+#include "probe/stopwatch.h"
 #include "results/machine.h"
 
 // What `probe` consists of, one source file for each part.
@@ -21,6 +22,9 @@ struct Allowance {
   uint64_t bytes = 0;    // that may still be written; goes down
   double seconds = 0.3;  // of one trial
   unsigned threads = 16;
+  ProbeClock::time_point deadline = ProbeClock::time_point::max();  // no trial begins behind it
+
+  bool over() const { return ProbeClock::now() >= deadline; }
 };
 
 /// Rates of reads of 4 KiB and 128 KiB: a page, and about a photo.
@@ -92,7 +96,8 @@ Rate measure_copy(const ProbeFile& from, const std::string& directory, Allowance
 // --- memory.cpp, topology.cpp
 // ---------------------------------------------------------------------
 
-void measure_memory(Machine& machine, double seconds, Progress& progress);
+/// Writes `bytes` to /dev/shm at most.
+void measure_memory(Machine& machine, uint64_t bytes, double seconds, Progress& progress);
 /// Cores, memory, NUMA nodes. `root` is "" or where a test has its own /sys and /proc; what is
 /// missing there is left out, and noted.
 void find_topology(Machine& machine, const std::string& root);
@@ -100,7 +105,7 @@ void find_topology(Machine& machine, const std::string& root);
 // --- photos.cpp, decode_rate.cpp, gpu.cpp
 // ---------------------------------------------------------
 
-/// JPEGs of 500 x 375 pixels of smooth noise, about 110 kB each; the same every time.
+/// JPEGs of 500 x 375 pixels of smooth noise, about 97 kB each; the same every time.
 std::vector<std::string> generated_photos(unsigned count);
 /// `folder` empty: generated photos. Throws Error(not_found) where a folder holds none.
 void measure_decode(Machine& machine, const std::string& folder, double seconds,

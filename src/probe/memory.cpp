@@ -66,7 +66,7 @@ void measure_copies(Machine& machine, double seconds, Progress& progress) {
   }
 }
 
-void measure_shm(Machine& machine, double seconds, Progress& progress) {
+void measure_shm(Machine& machine, uint64_t bytes, double seconds, Progress& progress) {
   Place shm;
   shm.path = "/dev/shm";
   try {
@@ -74,7 +74,7 @@ void measure_shm(Machine& machine, double seconds, Progress& progress) {
     ProbeDirectory::remove_leftovers(shm.path);
     const ProbeDirectory directory(shm.path);
     Allowance allowance;
-    allowance.bytes = std::min<uint64_t>(shm.free_bytes.value_or(0) / 8, 256 << 20);
+    allowance.bytes = std::min(bytes, shm.free_bytes.value_or(0) / 8);
     allowance.seconds = seconds / 8;
     allowance.threads = std::min(4U, machine.cores);
     const ProbeFile file = measure_writes(shm, directory.path(), allowance, progress);
@@ -93,13 +93,13 @@ void measure_shm(Machine& machine, double seconds, Progress& progress) {
 
 }  // namespace
 
-void measure_memory(Machine& machine, double seconds, Progress& progress) {
+void measure_memory(Machine& machine, uint64_t bytes, double seconds, Progress& progress) {
   try {
     measure_copies(machine, seconds / 2, progress);
   } catch (const std::bad_alloc&) {
     machine.notes.emplace_back("memory not measured: too little of it is left");
   }
-  measure_shm(machine, seconds / 2, progress);
+  measure_shm(machine, bytes, seconds / 2, progress);
 }
 
 }  // namespace stoker

@@ -184,6 +184,10 @@ void measure_place(Workspace& space, const ProbeOptions& options, Progress& prog
     } else {
       measure_existing(space, options, progress);
     }
+    if (space.allowance.over()) {
+      space.place.problem += fmt::format("{}time was over before all was measured",
+                                         space.place.problem.empty() ? "" : "; ");
+    }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::interrupted) throw;
     space.place.problem = error.what();
@@ -204,7 +208,7 @@ void measure_copies(Machine& machine, std::vector<Workspace>& spaces, Progress& 
     const uint64_t bytes =
         target->allowance.bytes / std::max<size_t>(1, from.size() - (also_source ? 1 : 0));
     for (const Workspace* source : from) {
-      if (source == target) continue;
+      if (source == target || target->allowance.over()) continue;
       const auto begin = ProbeClock::now();
       Allowance allowance = target->allowance;
       allowance.seconds = std::min(kCopySeconds, 6 / pairs);
@@ -250,15 +254,19 @@ void measure_places(Machine& machine, const ProbeOptions& options, Progress& pro
     return space.place.problem.empty() && space.place.same_as.empty();
   };
   const auto count = static_cast<uint64_t>(std::count_if(spaces.begin(), spaces.end(), measured));
+  const double of_all = std::max(options.seconds * 4, kSecondsOfAllPlaces);
   const double seconds =
-      std::min(options.seconds, std::max(options.seconds * 4, kSecondsOfAllPlaces) /
-                                    static_cast<double>(std::max<uint64_t>(1, count)));
+      std::min(options.seconds, of_all / static_cast<double>(std::max<uint64_t>(1, count)));
+  const auto deadline =
+      ProbeClock::now() + std::chrono::duration_cast<ProbeClock::duration>(
+                              std::chrono::duration<double>(of_all + kGraceSeconds));
   progress.begin("measuring places", count, 0);
   for (Workspace& space : spaces) {
     progress.check_stop();
     if (!measured(space)) continue;
     space.allowance.seconds = seconds / kTrials;
     space.allowance.threads = options.threads;
+    space.allowance.deadline = deadline;
     if (options.storage || options.files || options.copies) {
       measure_place(space, options, progress);
     }
@@ -288,7 +296,9 @@ Machine probe(const ProbeOptions& options, Progress& progress) {
   }
   if (options.memory) {
     progress.begin("copying memory", 0, 0);
-    measure_memory(machine, kMemorySeconds * share, progress);
+    constexpr uint64_t kMostInMemory = 256 << 20;
+    measure_memory(machine, std::min(options.bytes, kMostInMemory), kMemorySeconds * share,
+                   progress);
   }
   if (options.gpu) {
     progress.begin("copying to the GPU", 0, 0);

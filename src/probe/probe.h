@@ -21,8 +21,9 @@ struct ProbeOptions {
   bool storage = true, files = true, copies = true, memory = true, decode = true, gpu = true;
 };
 
-/// What all of them together take by default; more places share it.
-inline constexpr double kSecondsOfAllPlaces = 36;
+/// What places take all together by default, however many there are, and how much longer it may
+/// become where storage is slow: no trial begins behind that.
+inline constexpr double kSecondsOfAllPlaces = 32, kGraceSeconds = 16;
 
 /// Measures this machine. A place that cannot be measured, or not all of it, says so in its
 /// `problem`; leaves no file behind, not even where it is interrupted. What a killed probe left

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t kMostFiles = 6000;   // of one trial
-constexpr size_t kMostColdFiles = 300;  // each is synced before it can be forgotten
+constexpr size_t kMostColdFiles = 100;  // each is synced before it can be forgotten
 constexpr double kColdEnough = 0.01;
 
 using Contents = std::array<char, kSmallFileBytes>;
@@ -141,6 +141,7 @@ std::vector<std::string> measure_creates(Place& place, const std::string& direct
   const Contents contents{};
   std::vector<std::string> kept;
   for (const unsigned threads : counts) {
+    if (allowance.over()) break;
     const Trial trial{.threads = threads, .seconds = allowance.seconds};
     const uint64_t each = bytes / kSmallFileBytes / threads / trial.repeats;
     const std::string parent = fmt::format("{}/files-{}", directory, threads);
@@ -178,6 +179,7 @@ void measure_small_files(Place& place, const std::vector<std::string>& files,
   std::vector<std::string> some;
   if (!in_memory) some = files_to_forget(files, 2 * allowance.seconds, progress);
   for (const unsigned threads : counts_for(allowance)) {
+    if (allowance.over()) break;
     const Trial trial{.threads = threads, .seconds = allowance.seconds};
     add(place, time_files(files, stat_file, trial, false, progress), "stat", false, kNames);
     add(place, time_files(files, open_and_close, trial, false, progress), "open", false, kNames);

@@ -247,6 +247,7 @@ ProbeFile measure_writes(Place& place, const std::string& directory, Allowance& 
     add(place, named(std::move(rate), what, unit, block, !in_memory, in_memory ? "memory" : how));
   };
   const auto write = [&](const ProbeFile& file, bool direct, unsigned threads, uint64_t bytes) {
+    if (allowance.over()) return;
     const Trial trial{.threads = threads, .seconds = allowance.seconds};
     charge(sequential_writes(file, direct, trial, bytes, progress), 1, "write", "bytes", kBlock,
            direct ? "O_DIRECT" : "fdatasync every 16 MiB");
@@ -265,7 +266,7 @@ ProbeFile measure_writes(Place& place, const std::string& directory, Allowance& 
     write(ProbeFile::create(directory), false, 1, std::min(all / 16 * 3, in_time));
   }
   for (const unsigned threads : thread_counts(allowance.threads)) {
-    if (threads != 1 && threads != allowance.threads) continue;
+    if ((threads != 1 && threads != allowance.threads) || allowance.over()) continue;
     const Trial trial{.threads = threads, .seconds = allowance.seconds};
     charge(random_writes(kept, place.direct, trial, all / 32, progress), kSmallBlock,
            "random_write", "operations", kSmallBlock,
@@ -283,6 +284,7 @@ void measure_reads(Place& place, const ProbeFile& file, const Allowance& allowan
   if (!is_in_memory(place.type)) {
     const auto add_cold = [&](const char* what, const char* unit, uint64_t block, unsigned threads,
                               const auto& reads) {
+      if (allowance.over()) return;
       Cold cold{file, place.direct};
       const Trial trial{.threads = threads, .seconds = allowance.seconds};
       Rate rate = reads(trial, cold, [&] { cold.prepare(); });
@@ -307,6 +309,7 @@ void measure_reads(Place& place, const ProbeFile& file, const Allowance& allowan
   }
   const uint64_t warm = warm_up(file, size, 3 * allowance.seconds, progress);
   for (const unsigned threads : thread_counts(std::min(4U, allowance.threads))) {
+    if (allowance.over()) break;
     const Trial trial{.threads = threads, .seconds = allowance.seconds / 2};
     add(place, named(sequential_reads(file.buffered(), warm, false, trial, progress, {}), "read",
                      "bytes", kBlock, false, "memory"));
