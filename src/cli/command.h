@@ -33,5 +33,6 @@ extern const Command kIndexCommand;
 extern const Command kCheckCommand;
 extern const Command kLoadCommand;
 extern const Command kTimeCommand;
+extern const Command kReportCommand;
 
 }  // namespace stoker

@@ -21,7 +21,7 @@ namespace {
 
 /// Every command stoker knows.
 constexpr std::array kCommands = {&kPackCommand, &kIndexCommand, &kCheckCommand, &kLoadCommand,
-                                  &kTimeCommand};
+                                  &kTimeCommand, &kReportCommand};
 
 // Global because a signal handler sees nothing else.
 Progress progress_of_all;
