@@ -119,11 +119,11 @@ std::string run_card(const ReportedRun& run) {
 }
 
 std::string comparison_lines(const Report& report) {
-  std::string text;
-  for (const ReportedComparison& each : comparisons_of(report)) {
-    text += fmt::format("<p class=\"comparison\">{}</p>\n", html(each.text));
-  }
-  return text;
+  const std::vector<ReportedComparison> all = comparisons_of(report);
+  if (all.empty()) return "";
+  std::string text = "<section class=\"comparison\">";
+  for (const ReportedComparison& each : all) text += fmt::format("<p>{}</p>", html(each.text));
+  return text + "</section>\n";
 }
 
 std::string figure_table(const Report& report) {
@@ -148,13 +148,14 @@ std::string figure_table(const Report& report) {
 
 /// The place of a chart, and the same in a few figures for whoever sees no chart.
 std::string chart_place(std::string_view name, std::string_view title, std::string_view unit,
-                        const std::string& rows) {
+                        const std::string& rows, std::string_view advice = "") {
   return fmt::format(
       "<figure id=\"chart-{}\" data-series=\"{}\">\n<figcaption>{} <span "
       "class=\"unit\">{}</span></figcaption>\n<div class=\"legend\"></div>\n<div class=\"plot\" "
       "role=\"img\" aria-label=\"{}, as the table below says\"></div>\n<table "
-      "class=\"alternative\">{}</table>\n</figure>\n",
-      name, name, html(title), html(unit), html(title), rows);
+      "class=\"alternative\">{}</table>\n{}</figure>\n",
+      name, name, html(title), html(unit), html(title), rows,
+      advice.empty() ? "" : fmt::format("<p class=\"advice\">{}</p>\n", html(advice)));
 }
 
 std::string chart_places(const Report& report) {
@@ -200,9 +201,8 @@ std::string scaling_place(const Report& report) {
         "<tr><th scope=\"row\">{:g}</th><td>{}</td><td>{:.2f}</td><td>{:.0f} %</td></tr>",
         each.units, number_text(each.rate), each.speedup, 100 * each.ideal);
   }
-  return chart_place("scaling", "Scaling", "samples/s by " + report.unit + "s", rows) +
-         fmt::format("<p class=\"advice\">{}</p>\n",
-                     html(scaling_advice(report.scaling, report.unit)));
+  return chart_place("scaling", "Scaling", "samples/s by " + report.unit + "s", rows,
+                     scaling_advice(report.scaling, report.unit));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
   const report = JSON.parse(document.getElementById("report").textContent);
   const light = ["#2563c9", "#c2570c", "#0f8a6d", "#8b3fc4", "#c22f63", "#697386"];
   const dark = ["#6ea8ff", "#f79a54", "#4ecfae", "#c792f5", "#f77fa6", "#a3adbd"];
+  // The library's legend is markup with style attributes, which the policy forbids; ours is below.
+  Dygraph.PLUGINS = Dygraph.PLUGINS.filter(plugin => plugin !== Dygraph.Plugins.Legend);
   const isDark = matchMedia("(prefers-color-scheme: dark)");
   const charts = [];
   let printing = false;
@@ -30,16 +32,15 @@
     return axis + " " + shown(value);
   }
 
-  // A legend of our own: the library's is markup with style attributes, which the policy forbids.
   function legend(place, entries) {
     place.replaceChildren();
     return entries.map(entry => {
       const item = document.createElement("span");
       const name = "http://www.w3.org/2000/svg";
       const picture = document.createElementNS(name, "svg");
-      const shape = document.createElementNS(name, entry.area ? "rect" : "line");
-      const set = entry.area
-        ? {width: 18, height: 8, fill: entry.colour}
+      const shape = document.createElementNS(name, entry.area ? "rect" : entry.points ? "circle" : "line");
+      const set = entry.area ? {width: 18, height: 8, fill: entry.colour}
+        : entry.points ? {cx: 9, cy: 4, r: 4, fill: entry.colour}
         : {x1: 0, x2: 18, y1: 4, y2: 4, stroke: entry.colour, "stroke-width": 2.5,
            "stroke-dasharray": entry.dashed ? "4 3" : "none"};
       for (const key in set) shape.setAttribute(key, set[key]);
@@ -92,9 +93,12 @@
     const shading = lines.filter(line => line.from > 0);
     const limit = options.limit;
     function entries() {
-      const all = lines.map((line, i) => ({text: line.text + " ", colour: colour(line.number), dashed: line.dashed}));
-      if (shading.length) all.push({text: "warm-up", colour: variable("--shade"), area: true});
-      if (limit) all.push({text: limit.text, colour: variable("--soft"), dashed: true});
+      const all = lines.map(line => ({text: line.text + " ", colour: colour(line.number), dashed: line.dashed, points: line.points}));
+      if (shading.length) all.push({text: options.before, colour: variable("--shade"), area: true});
+      if (limit) {
+        const text = "limit " + shown(limit) + (limit > options.top ? ", above the chart" : "");
+        all.push({text, colour: variable("--soft"), dashed: true});
+      }
       return all;
     }
     let values = legend(figure.querySelector(".legend"), entries());
@@ -115,14 +119,12 @@
     const graph = new Dygraph(place, rows(lines), Object.assign(settings(), {
       labels: ["x", ...names],
       series,
-      plugins: [],
-      legend: "never",
       connectSeparatedPoints: true,
       includeZero: true,
       valueRange: [0, options.top],
       dateWindow: options.window || null,
       axes: {
-        x: {axisLabelFormatter: x => (options.axis === "s" ? duration(x) : shown(x)), pixelsPerLabel: 70},
+        x: {axisLabelFormatter: x => (options.axis === "s" ? duration(x) : shown(x)), pixelsPerLabel: 56},
         y: {axisLabelFormatter: y => shown(y), axisLabelWidth: 48, pixelsPerLabel: 36}
       },
       xRangePad: 4,
@@ -140,15 +142,17 @@
         context.rect(area.x, area.y, area.w, area.h);
         context.clip();
         for (const line of shading) {
-          context.fillStyle = variable("--shade");
+          context.globalAlpha = lines.length > 1 ? 0.12 : 1;
+          context.fillStyle = lines.length > 1 ? colour(line.number) : variable("--shade");
           const end = self.toDomXCoord(line.from);
           context.fillRect(area.x, area.y, Math.max(0, end - area.x), area.h);
         }
+        context.globalAlpha = 1;
         for (const line of lines) if (line.low) band(context, self, line, colour(line.number));
-        if (limit && limit.value <= self.yAxisRange()[1]) {
+        if (limit && limit <= self.yAxisRange()[1]) {
           context.strokeStyle = variable("--soft");
           context.setLineDash([4, 3]);
-          const y = self.toDomYCoord(limit.value);
+          const y = self.toDomYCoord(limit);
           context.beginPath();
           context.moveTo(area.x, y);
           context.lineTo(area.x + area.w, y);
@@ -170,20 +174,19 @@
     const lines = [];
     let axis = "s";
     let limit = null;
+    let before = "warm-up";
     report.runs.forEach((run, number) => {
       const series = run.series[name];
       if (!series) return;
       axis = series.axis;
       if (series.limit && (!limit || series.limit > limit)) limit = series.limit;
+      if (run.steady_state.class === "slow-down") before = "before the steady part";
       lines.push({
         number, text: run.letter, x: series.x, y: series.mean, low: series.low, high: series.high,
         from: series.steady_from
       });
     });
-    draw(figure, lines, {
-      axis, top: top(lines, limit),
-      limit: limit && name !== "gpu" ? {value: limit, text: "limit " + shown(limit)} : null
-    });
+    draw(figure, lines, {axis, before, top: top(lines, limit), limit: name === "gpu" ? null : limit});
   }
 
   function drawScaling(figure) {

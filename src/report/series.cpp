@@ -11,7 +11,7 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kMostPoints = 1000;
+constexpr size_t kMostPoints = 500;
 constexpr double kGiga = 1e9;
 
 /// So many digits: a page is read by people, and must stay small.

@@ -3,14 +3,10 @@
 
 import contextlib
 import re
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from chromium import Chromium  # noqa: E402
-from run_directory import Step, warming_up, write_run  # noqa: E402
+from chromium import Chromium
+from run_directory import Step, warming_up, write_run
 
 HOSTILE = [
     "</script><script>document.title='owned'</script>",
@@ -70,9 +66,8 @@ def test_loads_and_draws_without_a_network(chromium, page, tmp_path):
 def test_the_warm_up_is_shaded(chromium, page, tmp_path):
     """The same steps with and without a slow begin: only the first has grey at the left of its chart."""
     at_the_top_left = """
-    (() => { const canvas = document.querySelector("#chart-throughput canvas:last-of-type");
-      const all = [...document.querySelectorAll("#chart-throughput canvas")];
-      return all.map(c => [...c.getContext("2d").getImageData(c.width * 0.2, 3, 1, 1).data]).flat(); })()
+    [...document.querySelectorAll("#chart-throughput canvas")].map(
+      canvas => [...canvas.getContext("2d").getImageData(canvas.width * 0.2, 3, 1, 1).data]).flat()
     """
     chromium.open(page(write_run(tmp_path / "slow", [warming_up(400, warm_up=0.3)])))
     shaded = chromium.evaluate(at_the_top_left)
