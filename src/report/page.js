@@ -9,10 +9,14 @@
   Dygraph.PLUGINS = Dygraph.PLUGINS.filter(plugin => plugin !== Dygraph.Plugins.Legend);
   const isDark = matchMedia("(prefers-color-scheme: dark)");
   const charts = [];
+  const kPaper = 560;  // CSS pixels: fits within margins of an inch
   let printing = false;
 
   const colour = number => (isDark.matches && !printing ? dark : light)[number % light.length];
-  const variable = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // As page.css has them for paper: while "beforeprint" runs, the style is still that of the screen.
+  const paper = {"--grid": "#ddd", "--line": "#bbb", "--soft": "#444", "--shade": "rgba(120, 130, 150, .2)"};
+  const variable = name =>
+    printing ? paper[name] : getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   function shown(value) {
     if (value === null || value === undefined || !isFinite(value)) return "";
@@ -25,6 +29,20 @@
     if (seconds < 60) return shown(seconds) + " s";
     if (seconds < 3600) return Math.floor(seconds / 60) + ":" + String(Math.floor(seconds % 60)).padStart(2, "0");
     return Math.floor(seconds / 3600) + " h " + String(Math.floor(seconds % 3600 / 60)).padStart(2, "0");
+  }
+
+  // Round times: 30 s, 2 min, 6 h, not 1,000 s.
+  function timeTicks(from, until, pixels) {
+    const wanted = (until - from) / Math.max(2, pixels / 64);
+    const round = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
+    let distance = round.find(each => each >= wanted);
+    if (wanted < 1) distance = [1, 2, 5, 10].map(n => n * 10 ** Math.floor(Math.log10(wanted))).find(n => n >= wanted);
+    if (!distance) distance = 86400 * Math.ceil(wanted / 86400);
+    const ticks = [];
+    for (let i = Math.ceil(from / distance); i * distance <= until; ++i) {
+      ticks.push({v: i * distance, label: duration(i * distance)});
+    }
+    return ticks;
   }
 
   function along(axis, value) {
@@ -124,7 +142,7 @@
       valueRange: [0, options.top],
       dateWindow: options.window || null,
       axes: {
-        x: {axisLabelFormatter: x => (options.axis === "s" ? duration(x) : shown(x)), pixelsPerLabel: 56},
+        x: options.axis === "s" ? {ticker: timeTicks} : {axisLabelFormatter: x => shown(x), pixelsPerLabel: 56},
         y: {axisLabelFormatter: y => shown(y), axisLabelWidth: 48, pixelsPerLabel: 36}
       },
       xRangePad: 4,
@@ -142,7 +160,7 @@
         context.rect(area.x, area.y, area.w, area.h);
         context.clip();
         for (const line of shading) {
-          context.globalAlpha = lines.length > 1 ? 0.12 : 1;
+          context.globalAlpha = lines.length > 1 ? 0.25 / lines.length : 1;
           context.fillStyle = lines.length > 1 ? colour(line.number) : variable("--shade");
           const end = self.toDomXCoord(line.from);
           context.fillRect(area.x, area.y, Math.max(0, end - area.x), area.h);
@@ -162,7 +180,11 @@
       }
     }));
     charts.push({graph, refresh: () => {
-      graph.resize();
+      // A canvas that changes its size before printing is printed blank, so it is scaled to the paper.
+      const scale = printing ? Math.min(1, kPaper / place.clientWidth) : 1;
+      place.style.transform = printing ? "scale(" + scale + ")" : "";
+      place.style.width = printing ? place.clientWidth + "px" : "";
+      place.style.marginBottom = printing ? (scale - 1) * place.clientHeight + "px" : "";
       graph.updateOptions(settings());
       values = legend(figure.querySelector(".legend"), entries());
     }});

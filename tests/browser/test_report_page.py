@@ -3,6 +3,7 @@
 
 import contextlib
 import re
+import zlib
 
 import pytest
 from chromium import Chromium
@@ -116,10 +117,21 @@ def test_readable_on_a_telephone(chromium, page, tmp_path, dark):
     assert min(chromium.evaluate(PIXELS)) > 300
 
 
+def pictures_in(pdf: bytes) -> list[int]:
+    """Of each picture in it, how many of its bytes are not as the first."""
+    found = []
+    for about, data in re.findall(rb"<<((?:(?!>>\s*stream).)*?/Subtype\s*/Image.*?)>>\s*stream\r?\n(.*?)endstream", pdf, re.S):
+        assert b"/FlateDecode" in about, about
+        pixels = zlib.decompressobj().decompress(data)
+        found.append(len(pixels) - pixels.count(pixels[:1]))
+    return found
+
+
 def test_prints(chromium, page, tmp_path):
     chromium.open(page(write_run(tmp_path / "run", [warming_up(400)])), dark=True)
     pdf = chromium.pdf()
     assert pdf.startswith(b"%PDF") and 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 4
+    assert sum(drawn > 300 for drawn in pictures_in(pdf)) >= 4, "the charts are blank on paper"
     chromium.send("Emulation.setEmulatedMedia", media="print")
     paper = chromium.evaluate("getComputedStyle(document.body).backgroundColor")
     ink = chromium.evaluate("getComputedStyle(document.body).color")
