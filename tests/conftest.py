@@ -156,6 +156,7 @@ def peer_fixture(group: str):
 peer_webdataset = peer_fixture("webdataset")
 peer_torch = peer_fixture("torch")
 peer_tensorflow = peer_fixture("tensorflow")
+peer_tensorboard = peer_fixture("tensorboard")
 
 
 # --- Another user, a small file system ------------------------------------------------------------

@@ -30,6 +30,7 @@ libpng-dev header:png.h
 libwebp-dev header:webp/demux.h
 libgif-dev header:gif_lib.h
 libhwy-dev header:hwy/highway.h
+libjs-dygraphs file:/usr/share/javascript/dygraphs/dygraph.min.js
 python3-venv python:venv,ensurepip
 python3-dev header:Python.h
 ca-certificates file:/etc/ssl/certs/ca-certificates.crt
@@ -41,6 +42,7 @@ libarchive-tools command:bsdtar
 libjpeg-turbo-progs command:cjpeg
 zstd command:zstd
 git command:git
+chromium command:chromium
 TABLE
     bench) cat <<'TABLE' ;;
 libopencv-dev header:opencv4/opencv2/core.hpp
@@ -156,7 +158,7 @@ environment() {
   exec 9>&-
 }
 
-peers=(webdataset torch tensorflow)
+peers=(webdataset torch tensorflow tensorboard)
 
 # Where the environment of a group of peers lies: one per requirements file and Python version.
 peer_directory() {

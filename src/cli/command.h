@@ -35,5 +35,6 @@ extern const Command kLoadCommand;
 extern const Command kTimeCommand;
 extern const Command kProbeCommand;
 extern const Command kScaleCommand;
+extern const Command kReportCommand;
 
 }  // namespace stoker

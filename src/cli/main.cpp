@@ -20,8 +20,9 @@ namespace stoker {
 namespace {
 
 /// Every command stoker knows.
-constexpr std::array kCommands = {&kPackCommand, &kIndexCommand, &kCheckCommand, &kLoadCommand,
-                                  &kTimeCommand, &kScaleCommand, &kProbeCommand};
+constexpr std::array kCommands = {&kPackCommand,  &kIndexCommand, &kCheckCommand,
+                                  &kLoadCommand,  &kLoadCommand,  &kTimeCommand,
+                                  &kScaleCommand, &kProbeCommand, &kReportCommand};
 
 // Global because a signal handler sees nothing else.
 Progress progress_of_all;

@@ -23,31 +23,6 @@ std::string interval_text(const Interval& interval, std::string_view unit) {
                      rate_text(interval.low), rate_text(interval.high));
 }
 
-std::string steady_text(const RunSummary& summary) {
-  const SteadyState& steady = summary.steady;
-  switch (steady.kind) {
-    case SteadyState::Kind::flat:
-      return "steady from the first step on";
-    case SteadyState::Kind::warm_up:
-    case SteadyState::Kind::slow_down: {
-      std::string text =
-          fmt::format("{}: steady from step {}",
-                      steady.kind == SteadyState::Kind::warm_up ? "warm-up" : "slow-down",
-                      format_count(steady.from_step + 1));
-      if (summary.steady_from_s) {
-        text += fmt::format(", {} after the start", format_duration(*summary.steady_from_s));
-      }
-      if (summary.steady_from_epoch) {
-        text += fmt::format(", {:.2g} of an epoch", *summary.steady_from_epoch);
-      }
-      return text;
-    }
-    case SteadyState::Kind::none:
-      break;
-  }
-  return "no steady state: " + cause_in_words(steady.cause);
-}
-
 std::string steps_text(const RunSummary& summary, const Style& style) {
   std::string text;
   if (summary.source.empty()) {
@@ -61,7 +36,7 @@ std::string steps_text(const RunSummary& summary, const Style& style) {
                                      summary.counts_samples ? "samples/s" : "steps/s")) +
             (none ? ", of all steps" : ", in the steady part") + "\n";
   }
-  text += steady_text(summary) + "\n";
+  text += steady_in_words(summary) + "\n";
   if (summary.wait_share) {
     text += fmt::format("waiting for data: {:.1f} % of the time\n", 100 * *summary.wait_share);
   } else if (summary.source != "--pattern") {

@@ -16,21 +16,14 @@ namespace {
 
 using Row = StepSeries::Row;
 
-/// The steps of the loader that training takes its batches from.
-struct Training {
-  const StepSeries* series = nullptr;
-  uint32_t source = 0;
-  std::vector<const Row*> rows;
-};
-
 /// What the script says itself goes before what the hook saw, training before evaluation, and then
 /// the one that took the most time.
-Training training_of(const StepSeries& series) {
+TrainingSteps training_of(const StepSeries& series) {
   std::vector<double> seconds(series.sources.size(), 0);
   for (const Row& row : series.rows) {
     if (row.kind == StepSeries::Kind::step) seconds[row.source] += row.duration_s();
   }
-  Training training;
+  TrainingSteps training;
   training.series = &series;
   double best = -1;
   for (uint32_t i = 0; i < series.sources.size(); ++i) {
@@ -50,7 +43,7 @@ Training training_of(const StepSeries& series) {
   return training;
 }
 
-RankSummary rank_of(const Training& training) {
+RankSummary rank_of(const TrainingSteps& training) {
   RankSummary rank;
   rank.rank = training.series->rank;
   rank.host = training.series->host;
@@ -69,15 +62,15 @@ RankSummary rank_of(const Training& training) {
 
 /// How much later than the first of its host each rank ends its steps: in training that waits for
 /// all ranks, whoever is late then does more than the others behind the common point.
-void measure_lag(const std::vector<Training>& trainings, std::vector<RankSummary>& ranks) {
+void measure_lag(const std::vector<TrainingSteps>& trainings, std::vector<RankSummary>& ranks) {
   size_t steps = trainings.empty() ? 0 : trainings.front().rows.size();
-  for (const Training& each : trainings) {
+  for (const TrainingSteps& each : trainings) {
     steps = std::min(steps, each.rows.size());
     if (each.series->host != trainings.front().series->host) return;  // clocks differ
   }
   for (size_t i = 0; i < steps; ++i) {
     double first = trainings.front().rows[i]->end_s;
-    for (const Training& each : trainings) first = std::min(first, each.rows[i]->end_s);
+    for (const TrainingSteps& each : trainings) first = std::min(first, each.rows[i]->end_s);
     for (size_t r = 0; r < trainings.size(); ++r) {
       ranks[r].lag_s += (trainings[r].rows[i]->end_s - first) / static_cast<double>(steps);
     }
@@ -122,7 +115,7 @@ std::optional<size_t> straggler_of(const std::vector<RankSummary>& ranks) {
 }
 
 /// Names what comes again: a checkpoint that was saved in these steps, or the begin of an epoch.
-std::vector<std::string> name_events(const Training& training, const SteadyState& steady) {
+std::vector<std::string> name_events(const TrainingSteps& training, const SteadyState& steady) {
   std::vector<std::string> events;
   for (const Periodic& each : steady.periodic) {
     size_t saved = 0;
@@ -153,7 +146,7 @@ std::vector<std::string> name_events(const Training& training, const SteadyState
 }
 
 /// Evaluations and checkpoints between the steps, by what was iterated over or marked there.
-std::vector<std::string> between_steps(const Training& training) {
+std::vector<std::string> between_steps(const TrainingSteps& training) {
   std::map<uint32_t, std::pair<size_t, double>> found;
   std::map<uint32_t, uint32_t> last_epoch;
   for (const Row& row : training.series->rows) {
@@ -173,24 +166,25 @@ std::vector<std::string> between_steps(const Training& training) {
   return events;
 }
 
-void take_steps(const std::vector<Training>& trainings, RunSummary& summary) {
-  const Training& first = trainings.front();
+void take_steps(const std::vector<TrainingSteps>& trainings, RunSummary& summary) {
+  const TrainingSteps& first = trainings.front();
   const StepSource& source = first.series->sources[first.source];
   summary.source = source.name;
   size_t steps = first.rows.size();
-  for (const Training& each : trainings) steps = std::min(steps, each.rows.size());
+  for (const TrainingSteps& each : trainings) steps = std::min(steps, each.rows.size());
   std::vector<double> seconds;
   std::vector<double> samples;
   std::vector<size_t> boundaries;
   for (size_t i = 0; i < steps; ++i) {
     seconds.push_back(first.rows[i]->duration_s());
     double together = 0;
-    for (const Training& each : trainings) together += static_cast<double>(each.rows[i]->samples);
+    for (const TrainingSteps& each : trainings)
+      together += static_cast<double>(each.rows[i]->samples);
     samples.push_back(together);
     if (i > 0 && first.rows[i]->epoch != first.rows[i - 1]->epoch) boundaries.push_back(i);
   }
   summary.steps = steps;
-  for (const Training& each : trainings) {
+  for (const TrainingSteps& each : trainings) {
     for (const Row* row : each.rows) summary.samples += row->samples;
   }
   summary.counts_samples = summary.samples > 0;
@@ -212,7 +206,7 @@ void take_steps(const std::vector<Training>& trainings, RunSummary& summary) {
   double all = 0;
   double gpu = 0;
   bool gpu_known = steps > from;
-  for (const Training& each : trainings) {
+  for (const TrainingSteps& each : trainings) {
     for (size_t i = from; i < steps; ++i) {
       waited += each.rows[i]->wait_s;
       all += each.rows[i]->duration_s();
@@ -289,29 +283,59 @@ std::string cause_in_words(SteadyState::Cause cause) {
   return "";
 }
 
-RunSummary summarise(const Run& run) {
-  RunSummary summary;
-  std::vector<Training> trainings;
+std::string steady_in_words(const RunSummary& summary) {
+  const SteadyState& steady = summary.steady;
+  switch (steady.kind) {
+    case SteadyState::Kind::flat:
+      return "steady from the first step on";
+    case SteadyState::Kind::warm_up:
+    case SteadyState::Kind::slow_down: {
+      std::string text =
+          fmt::format("{}: steady from step {}",
+                      steady.kind == SteadyState::Kind::warm_up ? "warm-up" : "slow-down",
+                      format_count(steady.from_step + 1));
+      if (summary.steady_from_s) {
+        text += fmt::format(", {} after the start", format_duration(*summary.steady_from_s));
+      }
+      if (summary.steady_from_epoch) {
+        text += fmt::format(", {:.2g} of an epoch", *summary.steady_from_epoch);
+      }
+      return text;
+    }
+    case SteadyState::Kind::none:
+      break;
+  }
+  return "no steady state: " + cause_in_words(steady.cause);
+}
+
+std::vector<TrainingSteps> training_steps(const Run& run) {
+  std::vector<TrainingSteps> trainings;
   for (const StepSeries& series : run.steps) {
-    Training training = training_of(series);
+    TrainingSteps training = training_of(series);
     if (!training.rows.empty()) trainings.push_back(std::move(training));
   }
   // A script that says itself what its steps are goes before what the hook saw in it.
-  const auto says_itself = [](const Training& each) {
+  const auto says_itself = [](const TrainingSteps& each) {
     return each.series->sources[each.source].explicit_;
   };
-  std::erase_if(trainings, [&](const Training& each) {
+  std::erase_if(trainings, [&](const TrainingSteps& each) {
     return !says_itself(each) &&
-           std::any_of(trainings.begin(), trainings.end(), [&](const Training& other) {
+           std::any_of(trainings.begin(), trainings.end(), [&](const TrainingSteps& other) {
              return says_itself(other) && other.series->pid == each.series->pid &&
                     other.series->host == each.series->host;
            });
   });
   // Processes that stepped far less than the others train nothing: a data worker, a test.
   size_t most = 0;
-  for (const Training& each : trainings) most = std::max(most, each.rows.size());
-  std::erase_if(trainings, [&](const Training& each) { return each.rows.size() * 10 < most; });
-  for (const Training& each : trainings) summary.ranks.push_back(rank_of(each));
+  for (const TrainingSteps& each : trainings) most = std::max(most, each.rows.size());
+  std::erase_if(trainings, [&](const TrainingSteps& each) { return each.rows.size() * 10 < most; });
+  return trainings;
+}
+
+RunSummary summarise(const Run& run) {
+  RunSummary summary;
+  const std::vector<TrainingSteps> trainings = training_steps(run);
+  for (const TrainingSteps& each : trainings) summary.ranks.push_back(rank_of(each));
   measure_lag(trainings, summary.ranks);
   summary.straggler = straggler_of(summary.ranks);
   if (!trainings.empty()) {

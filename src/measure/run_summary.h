@@ -48,8 +48,19 @@ struct RunSummary {
 
 RunSummary summarise(const Run& run);
 
+/// The steps of the loader that one process takes its batches from; points into the run.
+struct TrainingSteps {
+  const StepSeries* series = nullptr;
+  uint32_t source = 0;
+  std::vector<const StepSeries::Row*> rows;
+};
+/// Those that the summary is about: of each process that trained, in the order of ranks.
+std::vector<TrainingSteps> training_steps(const Run& run);
+
 /// Why a run has no steady state, in words.
 std::string cause_in_words(SteadyState::Cause cause);
 std::string_view name_of(SteadyState::Kind kind);
+/// "warm-up: steady from step 31, 2.1 s after the start"
+std::string steady_in_words(const RunSummary& summary);
 
 }  // namespace stoker
