@@ -20,8 +20,8 @@ namespace stoker {
 namespace {
 
 /// Every command stoker knows.
-constexpr std::array kCommands = {&kPackCommand, &kIndexCommand, &kCheckCommand, &kLoadCommand,
-                                  &kTimeCommand, &kReportCommand};
+constexpr std::array kCommands = {&kPackCommand, &kIndexCommand, &kCheckCommand,
+                                  &kLoadCommand, &kTimeCommand,  &kReportCommand};
 
 // Global because a signal handler sees nothing else.
 Progress progress_of_all;

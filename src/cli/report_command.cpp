@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/report.h"
-
 #include <fmt/format.h>
 
 #include <array>
@@ -14,6 +12,7 @@
 #include "cli/json_output.h"
 #include "cli/output.h"
 #include "os/output_file.h"
+#include "report/report.h"
 
 namespace stoker {
 namespace {
@@ -28,8 +27,9 @@ constexpr std::array kOptions = {
     Option{"--format", "FORMAT",
            "html, json, csv (figures), steps (CSV of every step), markdown, or\n"
            "tensorboard, which makes a directory (default: by the suffix of FILE)"},
-    Option{"--units", "N,N,…", "how many cores, GPUs … each RUN had, for the scaling curve\n"
-                               "(default: its ranks)"},
+    Option{"--units", "N,N,…",
+           "how many cores, GPUs … each RUN had, for the scaling curve\n"
+           "(default: its ranks)"},
     Option{"--unit", "NAME", "what --units counts: core, GPU, node"},
     kJsonOption,
     kHelpOption,

@@ -178,7 +178,8 @@ void take_steps(const std::vector<TrainingSteps>& trainings, RunSummary& summary
   for (size_t i = 0; i < steps; ++i) {
     seconds.push_back(first.rows[i]->duration_s());
     double together = 0;
-    for (const TrainingSteps& each : trainings) together += static_cast<double>(each.rows[i]->samples);
+    for (const TrainingSteps& each : trainings)
+      together += static_cast<double>(each.rows[i]->samples);
     samples.push_back(together);
     if (i > 0 && first.rows[i]->epoch != first.rows[i - 1]->epoch) boundaries.push_back(i);
   }

@@ -66,7 +66,11 @@ void add_step_figures(const RunSummary& summary, std::vector<Figure>& figures) {
   }
   figures.push_back(wait);
   if (summary.gpu_share) {
-    figures.push_back({"on the GPU", summary.gpu_share, {}, {}, "share of a step",
+    figures.push_back({"on the GPU",
+                       summary.gpu_share,
+                       {},
+                       {},
+                       "share of a step",
                        percent(*summary.gpu_share) + " of a step",
                        "measured: CUDA events around " + origin});
   }
@@ -86,12 +90,16 @@ void add_step_figures(const RunSummary& summary, std::vector<Figure>& figures) {
     steady.origin = "computed: from the times of all steps";
   }
   figures.push_back(steady);
-  figures.push_back({"steps", static_cast<double>(summary.steps), {}, {}, "steps",
-                     fmt::format("{} in {}, {} samples", format_count(summary.steps),
-                                 summary.epochs == 1 ? "1 epoch"
-                                                     : fmt::format("{} epochs", summary.epochs),
-                                 format_count(summary.samples)),
-                     "measured: counted"});
+  figures.push_back(
+      {"steps",
+       static_cast<double>(summary.steps),
+       {},
+       {},
+       "steps",
+       fmt::format("{} in {}, {} samples", format_count(summary.steps),
+                   summary.epochs == 1 ? "1 epoch" : fmt::format("{} epochs", summary.epochs),
+                   format_count(summary.samples)),
+       "measured: counted"});
 }
 
 std::string of_limit(uint64_t bytes, uint64_t limit) {
@@ -101,7 +109,12 @@ std::string of_limit(uint64_t bytes, uint64_t limit) {
 void add_resource_figures(const Run& run, std::vector<Figure>& figures) {
   const RunInfo& info = run.info;
   const double seconds = seconds_of(run);
-  figures.push_back({"duration", seconds, {}, {}, "s", format_duration(seconds),
+  figures.push_back({"duration",
+                     seconds,
+                     {},
+                     {},
+                     "s",
+                     format_duration(seconds),
                      info.ended ? "measured: from start to end"
                                 : "measured: up to what was last recorded; the end was not"});
   const ResourceSample last = run.resources.empty() ? ResourceSample() : run.resources.back();
@@ -109,21 +122,38 @@ void add_resource_figures(const Run& run, std::vector<Figure>& figures) {
       fmt::format("the process tree, {} looks", format_count(run.resources.size()));
   const double cpu = info.ended ? info.cpu_s : last.cpu_s;
   const double cores = cpu / std::max(seconds, 1e-9);
-  figures.push_back({"CPU", cores, {}, {}, "cores",
-                     fmt::format("{:.1f} of {} cores ({})", cores, info.cores, format_duration(cpu)),
-                     "measured: " + looks + "; given: the cores"});
+  figures.push_back(
+      {"CPU",
+       cores,
+       {},
+       {},
+       "cores",
+       fmt::format("{:.1f} of {} cores ({})", cores, info.cores, format_duration(cpu)),
+       "measured: " + looks + "; given: the cores"});
   uint64_t peak = info.peak_memory;
   for (const ResourceSample& sample : run.resources) peak = std::max(peak, sample.memory());
-  figures.push_back({"memory at most", static_cast<double>(peak), {}, {}, "bytes",
+  figures.push_back({"memory at most",
+                     static_cast<double>(peak),
+                     {},
+                     {},
+                     "bytes",
                      of_limit(peak, info.memory_limit),
                      "measured: " + looks + (info.memory_limit > 0 ? "; given: the limit" : "")});
   const uint64_t read = std::max(info.read_calls_bytes, last.read_calls_bytes);
   const uint64_t disk = std::max(info.read_disk_bytes, last.read_disk_bytes);
-  figures.push_back({"read", static_cast<double>(read), {}, {}, "bytes",
-                     fmt::format("{}, {} of it from the disk", format_bytes(read),
-                                 format_bytes(disk)),
-                     "measured: the kernel's counters of the processes"});
-  figures.push_back({"cost of measuring", info.sampling_cpu_s, {}, {}, "s",
+  figures.push_back(
+      {"read",
+       static_cast<double>(read),
+       {},
+       {},
+       "bytes",
+       fmt::format("{}, {} of it from the disk", format_bytes(read), format_bytes(disk)),
+       "measured: the kernel's counters of the processes"});
+  figures.push_back({"cost of measuring",
+                     info.sampling_cpu_s,
+                     {},
+                     {},
+                     "s",
                      format_duration(info.sampling_cpu_s) + " of CPU",
                      "measured: looking at the processes; steps not counted"});
 }
@@ -137,9 +167,9 @@ std::string waiting_sentence(const RunSummary& summary) {
   }
   std::string text = fmt::format(" It waits for data {} of the time", percent(share));
   if (summary.samples_per_s && share < 1) {
-    text += fmt::format("; without waiting, the same steps would make {} {}",
-                        number_text(summary.samples_per_s->value / (1 - share)),
-                        rate_unit(summary));
+    text +=
+        fmt::format("; without waiting, the same steps would make {} {}",
+                    number_text(summary.samples_per_s->value / (1 - share)), rate_unit(summary));
   }
   return text + ".";
 }
@@ -244,8 +274,8 @@ std::string command_text(const RunInfo& info) {
   std::string text;
   for (const std::string& word : info.command) {
     if (!text.empty()) text += ' ';
-    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$`&|;<>()*?[]{}#~!") ==
-                                            std::string::npos;
+    const bool plain =
+        !word.empty() && word.find_first_of(" \t\n'\"\\$`&|;<>()*?[]{}#~!") == std::string::npos;
     text += plain ? word : "'" + word + "'";
   }
   return printable(text);

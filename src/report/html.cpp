@@ -73,9 +73,7 @@ std::string csp_hash(std::string_view digits) {
   return text;
 }
 
-std::string joined(const PagePart& part) {
-  return fmt::format("{}", fmt::join(part.pieces, ""));
-}
+std::string joined(const PagePart& part) { return fmt::format("{}", fmt::join(part.pieces, "")); }
 
 /// A bar of waiting and computing; attributes, because the policy takes no style of single
 /// elements.
@@ -98,8 +96,7 @@ std::string run_card(const ReportedRun& run) {
       "<p class=\"where\">{3}{4}{5}</p>\n<p class=\"verdict\">{6}</p>\n",
       run.letter, html(run.name), html(command_text(info)), html(info.host),
       info.started.empty() ? "" : ", " + html(info.started),
-      info.slurm_job.empty() ? "" : ", Slurm job " + html(info.slurm_job),
-      html(verdict_of(run)));
+      info.slurm_job.empty() ? "" : ", Slurm job " + html(info.slurm_job), html(verdict_of(run)));
   if (run.summary.wait_share) text += share_bar(*run.summary.wait_share);
   for (const Finding& finding : run.summary.findings) {
     text += fmt::format("<div class=\"finding\"><strong>{}</strong><br>{}</div>\n",
@@ -127,8 +124,9 @@ std::string comparison_lines(const Report& report) {
 }
 
 std::string figure_table(const Report& report) {
-  std::string text = "<section>\n<h2>Figures</h2>\n<table class=\"figures\">\n<thead><tr><th "
-                     "scope=\"col\">figure</th>";
+  std::string text =
+      "<section>\n<h2>Figures</h2>\n<table class=\"figures\">\n<thead><tr><th "
+      "scope=\"col\">figure</th>";
   for (const ReportedRun& run : report.runs) {
     text += fmt::format("<th scope=\"col\">{}</th>", report.runs.size() > 1 ? run.letter : "value");
   }
@@ -162,9 +160,8 @@ std::string chart_places(const Report& report) {
   std::vector<std::pair<Series, std::string>> charts;
   for (const ReportedRun& run : report.runs) {
     for (const Series& series : series_of(run)) {
-      auto chart = std::find_if(charts.begin(), charts.end(), [&](const auto& each) {
-        return each.first.name == series.name;
-      });
+      auto chart = std::find_if(charts.begin(), charts.end(),
+                                [&](const auto& each) { return each.first.name == series.name; });
       if (chart == charts.end()) {
         chart = charts.insert(chart, {series,
                                       "<tr><th scope=\"col\">run</th><th scope=\"col\">lowest</th>"
@@ -177,10 +174,9 @@ std::string chart_places(const Report& report) {
         low = std::min(low, point.low);
         high = std::max(high, point.high);
       }
-      chart->second += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td></tr>",
-                                   run.letter, number_text(low),
-                                   number_text(series.mean),
-                                   number_text(high));
+      chart->second +=
+          fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td></tr>",
+                      run.letter, number_text(low), number_text(series.mean), number_text(high));
     }
   }
   std::string text;

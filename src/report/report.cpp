@@ -32,8 +32,8 @@ void take_scaling(const ReportOptions& options, Report& report) {
   for (size_t i = 0; i < report.runs.size(); ++i) {
     const RunSummary& summary = report.runs[i].summary;
     if (!summary.samples_per_s) continue;
-    const double units = options.units.empty() ? static_cast<double>(summary.ranks.size())
-                                               : options.units[i];
+    const double units =
+        options.units.empty() ? static_cast<double>(summary.ranks.size()) : options.units[i];
     if (units > 0) report.scaling.push_back({units, summary.samples_per_s->value});
   }
   const auto same = [&](const ScalingPoint& each) {
@@ -46,9 +46,9 @@ Json figure_json(const Figure& figure) {
   const auto number = [](const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
   };
-  return {{"name", figure.name},         {"value", number(figure.value)},
-          {"low", number(figure.low)},   {"high", number(figure.high)},
-          {"unit", figure.unit},         {"text", figure.text},
+  return {{"name", figure.name},       {"value", number(figure.value)},
+          {"low", number(figure.low)}, {"high", number(figure.high)},
+          {"unit", figure.unit},       {"text", figure.text},
           {"origin", figure.origin}};
 }
 

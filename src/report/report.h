@@ -13,8 +13,8 @@ namespace stoker {
 
 struct ReportOptions {
   std::vector<std::string> runs;  // directories
-  std::string unit;               // what the runs differ in: "core"; empty: ranks, where they differ
-  std::vector<double> units;      // how many each run had; empty: as many as it had ranks
+  std::string unit;           // what the runs differ in: "core"; empty: ranks, where they differ
+  std::vector<double> units;  // how many each run had; empty: as many as it had ranks
 };
 
 struct ReportedRun {

@@ -62,8 +62,7 @@ void add_resource_series(const Run& run, std::vector<Series>& all) {
   std::vector<Sampled> gpu;
   for (const ReportedUse& use : uses_of(run)) {
     cpu.push_back({use.time_s, use.cores, use.seconds});
-    memory.push_back(
-        {use.time_s, static_cast<double>(use.sample->memory()) / kGiga, use.seconds});
+    memory.push_back({use.time_s, static_cast<double>(use.sample->memory()) / kGiga, use.seconds});
     if (use.sample->gpu_busy >= 0) {
       gpu.push_back({use.time_s, 100 * use.sample->gpu_busy, use.seconds});
     }

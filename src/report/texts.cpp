@@ -56,9 +56,9 @@ void add_figures(const Report& report, std::string& text) {
 
 void add_scaling(const Report& report, std::string& text) {
   if (report.scaling.empty()) return;
-  text += fmt::format("\n## Scaling\n\n{}\n\n| {} | rate | speedup | of ideal |\n|---|---|---|---|\n",
-                      markdown_text(scaling_advice(report.scaling, report.unit)),
-                      markdown_text(report.unit));
+  text += fmt::format(
+      "\n## Scaling\n\n{}\n\n| {} | rate | speedup | of ideal |\n|---|---|---|---|\n",
+      markdown_text(scaling_advice(report.scaling, report.unit)), markdown_text(report.unit));
   for (const Speedup& each : speedups(report.scaling)) {
     text += fmt::format("| {:g} | {} | {:.2f} | {:.0f} % |\n", each.units, number_text(each.rate),
                         each.speedup, 100 * each.ideal);
@@ -93,8 +93,8 @@ std::string report_csv(const Report& report) {
   for (const ReportedRun& run : report.runs) {
     for (const Figure& figure : figures_of(run)) {
       text += fmt::format("{},{},{},{},{},{},{}\n", csv_text(run.name), csv_text(figure.name),
-                          csv_number(figure.value), csv_number(figure.low),
-                          csv_number(figure.high), csv_text(figure.unit), csv_text(figure.origin));
+                          csv_number(figure.value), csv_number(figure.low), csv_number(figure.high),
+                          csv_text(figure.unit), csv_text(figure.origin));
     }
   }
   return text;
@@ -108,11 +108,11 @@ std::string report_steps(const Report& report) {
       const std::string begin = fmt::format("{},{},{},{}", csv_text(run.name),
                                             csv_text(series.host), series.pid, series.rank);
       for (const StepSeries::Row& row : series.rows) {
-        text += fmt::format(
-            "{},{},{},{},{:.9f},{:.9f},{:.9f},{},{}\n", begin,
-            csv_text(series.sources[row.source].name), kKinds[static_cast<size_t>(row.kind)],
-            row.epoch, row.end_s, row.wait_s, row.step_s,
-            row.gpu_s < 0 ? "" : fmt::format("{:.9f}", row.gpu_s), row.samples);
+        text += fmt::format("{},{},{},{},{:.9f},{:.9f},{:.9f},{},{}\n", begin,
+                            csv_text(series.sources[row.source].name),
+                            kKinds[static_cast<size_t>(row.kind)], row.epoch, row.end_s, row.wait_s,
+                            row.step_s, row.gpu_s < 0 ? "" : fmt::format("{:.9f}", row.gpu_s),
+                            row.samples);
       }
     }
   }
