@@ -258,7 +258,7 @@ std::string_view name_of(RateComparison::Verdict verdict) {
   return "no difference";
 }
 
-std::string_view name_of(ScalingModel model) {
+std::string_view title_of(ScalingModel model) {
   switch (model) {
     case ScalingModel::amdahl:
       return "Amdahl";

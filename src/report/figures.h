@@ -41,7 +41,7 @@ struct ReportedComparison {
 std::vector<ReportedComparison> comparisons_of(const Report& report);
 
 std::string_view name_of(RateComparison::Verdict verdict);
-std::string_view name_of(ScalingModel model);
+std::string_view title_of(ScalingModel model);
 
 /// The command as it would be typed, for a person.
 std::string command_text(const RunInfo& info);

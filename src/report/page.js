@@ -111,7 +111,9 @@
     const shading = lines.filter(line => line.from > 0);
     const limit = options.limit;
     function entries() {
-      const all = lines.map(line => ({text: line.text + " ", colour: colour(line.number), dashed: line.dashed, points: line.points}));
+      const all = lines.map(line => ({
+        text: line.text + " ", colour: colour(line.number), dashed: line.dashed, points: line.points
+      }));
       if (shading.length) all.push({text: options.before, colour: variable("--shade"), area: true});
       if (limit) {
         const text = "limit " + shown(limit) + (limit > options.top ? ", above the chart" : "");

@@ -81,7 +81,7 @@ Json scaling_json(const Report& report) {
   json["model"] = nullptr;
   json["fit"] = Json::array();
   if (const std::optional<ScalingFit> fit = best_scaling(report.scaling)) {
-    json["model"] = name_of(fit->model);
+    json["model"] = title_of(fit->model);
     constexpr int kPoints = 60;
     for (int i = 0; i <= kPoints; ++i) {
       const double units = 1 + (2 * fit->most_units - 1) * i / kPoints;
