@@ -22,10 +22,10 @@ namespace {
 constexpr std::array<std::string_view, 1> kPositionals = {kCommandWords};
 
 constexpr std::array kOptions = {
-    Option{"--threads", "N,N,…", "numbers of threads to run it with, as in 1,2,4,8"},
-    Option{"--procs", "N,N,…", "numbers of processes; torchrun and mpirun are given them"},
-    Option{"--gpus", "N,N,…", "numbers of GPUs; it sees no others"},
-    Option{"--nodes", "N,N,…", "numbers of nodes; it is run by srun -N"},
+    Option{"--threads", "N,N,...", "numbers of threads to run it with, as in 1,2,4,8"},
+    Option{"--procs", "N,N,...", "numbers of processes; torchrun and mpirun are given them"},
+    Option{"--gpus", "N,N,...", "numbers of GPUs; it sees no others"},
+    Option{"--nodes", "N,N,...", "numbers of nodes; it is run by srun -N"},
     Option{"--weak", "", "at width n it does n times the work (default: the same work)"},
     Option{"--repeat", "N", "runs at each width (default: 3)"},
     Option{"--output", "DIR",
@@ -35,7 +35,7 @@ constexpr std::array kOptions = {
     Option{"--no-hook", "", "leave Python alone: only times and --pattern are measured"},
     Option{"--no-pin", "", "let threads and processes run on any core"},
     Option{"--seed", "N", "of the random order of the runs (default: any)"},
-    Option{"--predict", "N,N,…", "what to expect there; at most 4 times what was measured"},
+    Option{"--predict", "N,N,...", "what to expect there; at most 4 times what was measured"},
     Option{"--csv", "FILE", "write the curve as a table"},
     Option{"--svg", "FILE", "write the curve as a picture"},
     Option{"--cpu-run", "DIR", "instead of a command, with --gpu-run: is the GPU worth it?"},
@@ -223,9 +223,7 @@ int run_sweep(const Arguments& arguments, Progress& progress) {
 
 constinit const Command kScaleCommand = {
     .name = "scale",
-    .summary =
-        "run a command at 1, 2, 4… threads, processes, GPUs or nodes: speedup, how many to "
-        "ask for",
+    .summary = "run a command at 1, 2, 4 threads, processes, GPUs or nodes: how many to ask for?",
     .positionals = kPositionals,
     .description =
         "Runs COMMAND at each width, several times, in random order, and measures each run as\n"
