@@ -73,7 +73,7 @@ Child::Child(const std::vector<std::string>& command,
   pid_ = ::fork();
   if (pid_ == 0) {
     // Between fork and exec nothing but calls that are safe there.
-    for (const int signal : {SIGPIPE, SIGINT, SIGTERM}) ::signal(signal, SIG_DFL);
+    for (const int signal : {SIGPIPE, SIGINT, SIGTERM}) (void)::signal(signal, SIG_DFL);
     ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
     if (streams.new_terminal) {
       ::setsid();

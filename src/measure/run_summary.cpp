@@ -29,7 +29,7 @@ TrainingSteps training_of(const StepSeries& series) {
   for (uint32_t i = 0; i < series.sources.size(); ++i) {
     if (seconds[i] <= 0) continue;
     const StepSource& source = series.sources[i];
-    const double score = (source.explicit_ ? 1e12 : 0) + (source.training ? 1e9 : 0) + seconds[i];
+    const double score = (source.by_script ? 1e12 : 0) + (source.training ? 1e9 : 0) + seconds[i];
     if (score <= best) continue;
     best = score;
     training.source = i;
@@ -316,7 +316,7 @@ std::vector<TrainingSteps> training_steps(const Run& run) {
   }
   // A script that says itself what its steps are goes before what the hook saw in it.
   const auto says_itself = [](const TrainingSteps& each) {
-    return each.series->sources[each.source].explicit_;
+    return each.series->sources[each.source].by_script;
   };
   std::erase_if(trainings, [&](const TrainingSteps& each) {
     return !says_itself(each) &&

@@ -198,9 +198,11 @@ std::map<std::string, std::string> environment_for(const TimeOptions& options,
 std::string make_run_directory(const std::string& wanted) {
   std::string path = wanted;
   if (path.empty()) {
-    make_directories("stoker-runs");
     path = fmt::format("stoker-runs/{:%Y%m%d-%H%M%S}-{}", fmt::localtime(std::time(nullptr)),
                        ::getpid());
+  }
+  if (const size_t slash = path.find_last_of('/'); slash != std::string::npos && slash > 0) {
+    make_directories(path.substr(0, slash));
   }
   // Two at once must not share one: whoever makes it has it.
   for (int i = 2; ::mkdir(path.c_str(), 0777) != 0; ++i) {

@@ -155,7 +155,7 @@ std::vector<StepSource> sources_of(const ColumnTable& table) {
     if (!each.is_object()) continue;
     source.name = each.value("name", "");
     source.training = each.value("training", true);
-    source.explicit_ = each.value("explicit", false);
+    source.by_script = each.value("explicit", false);
     source.waits = each.value("waits", true);
   }
   return sources;

@@ -21,7 +21,7 @@ namespace stoker {
 struct StepSource {
   std::string name;
   bool training = true;    // not under torch.no_grad(), no checkpoint
-  bool explicit_ = false;  // the script says itself what its steps are
+  bool by_script = false;  // the script says itself what its steps are
   bool waits = true;       // waiting for data can be told from the step
 };
 
