@@ -65,6 +65,23 @@ trainer = lightning.Trainer(max_epochs=2, accelerator="cpu", logger=False, enabl
 trainer.fit(Model(), DataLoader(TensorDataset(torch.randn(64, 4)), batch_size=8))
 """
 
+TRAINER = """
+import torch
+from transformers import Trainer, TrainingArguments
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 1)
+    def forward(self, x, labels=None):
+        return {"loss": (self.layer(x) - 1).pow(2).mean(), "logits": self.layer(x)}
+
+data = [{"x": torch.randn(4), "labels": torch.tensor(0.0)} for _ in range(64)]
+arguments = TrainingArguments("out", per_device_train_batch_size=8, num_train_epochs=2, report_to=[], save_strategy="no",
+                              logging_strategy="no", disable_tqdm=True, use_cpu=True)
+Trainer(Model(), arguments, train_dataset=data).train()
+"""
+
 KERAS = """
 import keras
 import numpy as np
@@ -146,6 +163,11 @@ def test_ranks(timed):
 def test_lightning(timed):
     document = timed("torch", LIGHTNING)
     assert document["steps"] == 16 and document["samples"] == 128
+
+
+def test_hugging_face_trainer(timed):
+    document = timed("torch", TRAINER, variables={"HF_HUB_OFFLINE": "1"})
+    assert document["steps"] == 16 and document["samples"] == 128 and document["epochs"] == 2
 
 
 def test_keras_fit(timed):
