@@ -81,7 +81,8 @@ std::string main_help() {
       "examples:\n"
       "  stoker pack photos packed             a million files become a hundred shards\n"
       "  stoker check packed                   what is in it, and is every byte right?\n"
-      "  stoker check packed --compare photos  is everything there?\n";
+      "  stoker check packed --compare photos  is everything there?\n"
+      "  stoker time -- python train.py        how fast is it, and what does it wait for?\n";
   return text;
 }
 
