@@ -10,8 +10,9 @@ import importlib.abc
 import importlib.machinery
 import os
 import sys
+import weakref
 
-from _stoker_recorder import Recorder, Watch, WatchedIterator, count_samples, now
+from _stoker_recorder import Recorder, Watch, WatchedIterator, counter_for, now
 
 _recorder = None
 
@@ -21,6 +22,12 @@ def install(directory):
     if _recorder is None:
         _recorder = Recorder(directory)
         sys.meta_path.insert(0, _Finder())
+
+
+def _say(error):
+    """For whoever looks for a fault; others only train."""
+    if os.environ.get("STOKER_DEBUG"):
+        sys.stderr.write(f"stoker: something is not watched: {error!r}\n")
 
 
 class _Loader(importlib.abc.Loader):
@@ -39,8 +46,7 @@ class _Loader(importlib.abc.Loader):
         try:
             self._change(module)
         except Exception as error:
-            if os.environ.get("STOKER_DEBUG"):
-                sys.stderr.write(f"stoker: {module.__name__} is not watched: {error!r}\n")
+            _say(error)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -65,44 +71,59 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Known:
-    """Loaders by what tells them apart, which is kept so that its id stays its own."""
+    """Loaders that were begun, by what they are called: one that is made anew for each epoch is still the same."""
 
     def __init__(self):
-        self._loaders = {}
+        self._kinds = {}
 
-    def watch(self, key, name, batch_size=None, training=True):
-        """For another iterator over this: its next epoch."""
-        known = self._loaders.get(id(key))
-        if known is None:
-            known = self._loaders[id(key)] = [_recorder.add_loader(name, batch_size, training), 0, key]
-        watch = Watch(_recorder, known[0])
-        watch.epoch = known[1]
-        known[1] += 1
+    def watch(self, loader, name, batch_size=None):
+        """For another iterator over this loader: its next epoch."""
+        entries = self._kinds.setdefault((name, batch_size, _grad_enabled()), [])
+        for entry in entries:
+            if entry[2]() is loader or entry[2]() is None:
+                break
+        else:
+            entry = [_recorder.add_loader(name, batch_size, _grad_enabled()), 0, None]
+            entries.append(entry)
+        entry[2] = weakref.ref(loader)
+        watch = Watch(_recorder, entry[0])
+        watch.epoch = entry[1]
+        entry[1] += 1
         return watch
 
 
 _known = _Known()
 
 
-def _watch_method(cls, describe):
-    """Changes cls.__next__: describe(iterator) gives (key, name, batch_size, training) once for each."""
+def _watch_next(cls, size_of):
+    """Changes cls.__next__ for iterators that have been given a watch; size_of(iterator) is what their batches should have."""
     original = cls.__next__
 
     @functools.wraps(original)
     def __next__(self):
         watch = self.__dict__.get("_stoker_watch")
         if watch is None:
-            watch = self.__dict__["_stoker_watch"] = _known.watch(*describe(self))
+            return original(self)
         watch.ask()
         try:
             batch = original(self)
         except StopIteration:
             watch.end()
             raise
-        watch.got(count_samples(batch))
+        count = self.__dict__.get("_stoker_count")
+        if count is None:
+            count = self.__dict__["_stoker_count"] = counter_for(batch, size_of(self))
+        watch.got(_safely(count, batch))
         return batch
 
     cls.__next__ = __next__
+
+
+def _safely(count, batch):
+    try:
+        return count(batch)
+    except Exception:
+        return 0
 
 
 def _grad_enabled():
@@ -114,16 +135,28 @@ def _grad_enabled():
 
 
 def _torch_data(module):
-    def describe(iterator):
-        dataset = iterator._dataset
-        sampler = getattr(iterator, "_index_sampler", None)
-        batch_size = getattr(sampler, "batch_size", None)
-        workers = getattr(iterator, "_num_workers", 0)
-        shown = "no workers" if not workers else "1 worker" if workers == 1 else f"{workers} workers"
-        name = f"DataLoader({type(dataset).__name__}, {shown})"
-        return dataset, name, batch_size, _grad_enabled()
+    original = module.DataLoader.__iter__
 
-    _watch_method(module._BaseDataLoaderIter, describe)
+    @functools.wraps(original)
+    def __iter__(self):
+        iterator = original(self)
+        try:
+            # A worker that loads with a loader of its own does not train.
+            if sys.modules["torch"].utils.data.get_worker_info() is None:
+                before = iterator.__dict__.get("_stoker_watch")
+                if before is not None:  # persistent workers: the same iterator again
+                    before.dropped()
+                workers = self.num_workers
+                shown = "no workers" if not workers else "1 worker" if workers == 1 else f"{workers} workers"
+                name = f"DataLoader({type(self.dataset).__name__}, {shown})"
+                iterator.__dict__["_stoker_size"] = self.batch_size
+                iterator.__dict__["_stoker_watch"] = _known.watch(self, name, self.batch_size)
+        except Exception as error:
+            _say(error)
+        return iterator
+
+    module.DataLoader.__iter__ = __iter__
+    _watch_next(module._BaseDataLoaderIter, lambda iterator: iterator.__dict__.get("_stoker_size"))
 
 
 def _torch_save(module):
@@ -155,11 +188,19 @@ def _stoker_loader(module):
 
 
 def _tf_iterator(module):
-    def describe(iterator):
-        dataset = getattr(iterator, "_dataset", iterator)
-        return dataset, "tf.data", None, True
+    original = module.OwnedIterator.__init__
 
-    _watch_method(module.OwnedIterator, describe)
+    @functools.wraps(original)
+    def __init__(self, dataset=None, *arguments, **named):
+        original(self, dataset, *arguments, **named)
+        try:
+            if dataset is not None:
+                self.__dict__["_stoker_watch"] = _known.watch(dataset, "tf.data")
+        except Exception as error:
+            _say(error)
+
+    module.OwnedIterator.__init__ = __init__
+    _watch_next(module.OwnedIterator, lambda iterator: None)
 
 
 def _keras_callbacks(module):

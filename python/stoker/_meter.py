@@ -20,19 +20,28 @@ _now = time.perf_counter_ns
 class Meter:
     """Records steps in a run directory, as `stoker time` does; within `stoker time`, in that of the run.
 
-    `run` is a directory that does not exist yet; without it, a new one in `stoker-runs/`. Recording never raises.
+    `run` is a directory that does not exist yet, which the ranks of a distributed training share; without it, a new one in
+    `stoker-runs/`. Recording never raises.
     """
 
     __module__ = "stoker"
 
     def __init__(self, run: str | os.PathLike[str] | None = None) -> None:
-        outer = os.environ.get("STOKER_RUN")
-        if run is None and outer:
-            self.run = outer
-        else:
-            self.run = _core.begin_run(os.fspath(run) if run is not None else "", sys.argv)
+        self.run = os.environ.get("STOKER_RUN", "")
+        if not self.run:
+            self.run = self._begin(os.fspath(run) if run is not None else "")
         self._recorder = _recorder.Recorder(self.run)
         self._step: _Step | None = None
+
+    @staticmethod
+    def _begin(run: str) -> str:
+        rank, world = _recorder.find_rank()
+        if run and world > 1:  # the first rank that comes makes it, the others join it
+            try:
+                return _core.begin_run(run, sys.argv)
+            except FileExistsError:
+                return os.path.realpath(run)
+        return _core.begin_run(run, sys.argv)
 
     def watch(self, batches: Iterable[T], name: str | None = None) -> Watched[T]:
         """The same batches; each is a step from when it is there until the next one is asked for."""

@@ -62,6 +62,8 @@ class Recorder:
         self._file: int | None = None
         self._told = 0
         self._pid = os.getpid()
+        for watch in list(self.watches):
+            watch.forget()
 
     def add_loader(self, name: str, batch_size: int | None = None, training: bool = True) -> int:
         """The number under which steps of this loader are recorded."""
@@ -139,7 +141,7 @@ class Recorder:
             "pid": self._pid,
             "rank": rank,
             "world": world,
-            "program": [str(word) for word in getattr(sys, "argv", [])][:50],
+            "program": [str(word).encode("utf-8", "replace").decode() for word in getattr(sys, "argv", [])][:50],
             "python": sys.version.split()[0],
             # What to add to the clock of the steps to get the time of day.
             "time_of_day_ns": int(time.time() * 1e9) - now(),
@@ -172,7 +174,32 @@ class Recorder:
 
 
 def count_samples(batch: Any) -> int:
-    """How many samples a batch has, by its first array; 0 where that cannot be seen."""
+    """How many samples a batch has, by its first array; 0 where that cannot be seen. Never raises."""
+    try:
+        return _count_first(batch)
+    except Exception:  # a batch may be anything
+        return 0
+
+
+def counter_for(batch: Any, size: int | None) -> Callable[[Any], int]:
+    """What counts batches like this one, of which a loader says that they have `size` samples."""
+    try:
+        if not size or count_samples(batch) == size:
+            return count_samples
+        if len(batch) == size:
+            return len
+        if isinstance(batch, (list, tuple)) and len(batch[0]) == size:
+            return lambda each: len(each[0])
+        if hasattr(batch, "values"):
+            for name, value in batch.items():
+                if count_samples(value) == size:
+                    return lambda each: count_samples(each[name])
+    except Exception:
+        pass
+    return count_samples
+
+
+def _count_first(batch: Any) -> int:
     for _ in range(8):
         shape = getattr(batch, "shape", None)
         if shape is not None:
@@ -267,6 +294,11 @@ class Watch:
                     self._event = None
         got = self._got = now()
         self._wait = got - self._asked
+
+    def forget(self) -> None:
+        """What was begun is another process's."""
+        self._got = None
+        self._event = None
 
     def end(self) -> None:
         """The iterator is at its end: how long it took to say so, and the next epoch begins."""

@@ -56,6 +56,9 @@ void LiveSteps::update(const std::string& run_directory) {
     try {
       ColumnTable table = read_new_columns(run_directory + "/" + entry.name, offsets_[entry.name]);
       double here = 0;
+      for (const char* name : {"kind", "wait_ns", "step_ns", "samples"}) {
+        table.integers[name].resize(table.rows);
+      }
       for (size_t i = 0; i < table.rows; ++i) {
         if (table.integers["kind"][i] != 0) continue;
         const double wait = static_cast<double>(table.integers["wait_ns"][i]) * 1e-9;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@
 #include "cli/live_view.h"
 #include "cli/output.h"
 #include "cli/time_report.h"
+#include "measure/child.h"
 #include "measure/run_summary.h"
 #include "measure/time.h"
 
@@ -99,7 +101,9 @@ int print_runs(const std::vector<RunInfo>& infos, bool json) {
   if (json) {
     print(to_text(time_document(runs, summaries)));
   } else {
-    print_error(time_text(runs, summaries, Style::of_stdout()));
+    Style style = Style::of_stdout();
+    style.colour = style.colour && ::isatty(STDERR_FILENO) == 1;
+    print_error(time_text(runs, summaries, style));
   }
   return infos.back().exit_status;
 }
@@ -159,14 +163,14 @@ int run_time(const Arguments& arguments, Progress& progress) {
   for (uint64_t i = 0; i < repeats; ++i) {
     try {
       infos.push_back(run_once(options, live, json));
-    } catch (const Error& error) {
-      if (error.os_error() != ENOENT && error.os_error() != EACCES) throw;
+    } catch (const CannotRun& error) {
       // As shells, env and nice do it: whoever calls can tell it from the command's own failure.
       print_error(fmt::format("stoker: {}\n", error.what()));
       if (json) print(to_text(error_document("time", error.kind(), error.what())));
       return error.os_error() == ENOENT ? kExitNotFound : kExitNotExecutable;
     }
-    if (infos.back().exit_status != 0) break;  // the others would say nothing
+    // The others would say nothing, or are not wanted any more.
+    if (infos.back().exit_status != 0 || infos.back().asked_to_stop) break;
   }
   return print_runs(infos, json);
 }

@@ -14,6 +14,8 @@ namespace stoker {
 namespace {
 
 std::string rate_text(double rate) {
+  constexpr double kMostDigits = 1e15;
+  if (!(rate < kMostDigits)) return fmt::format("{:.3g}", rate);
   return rate >= 100 ? format_count(static_cast<uint64_t>(rate + 0.5))
                      : fmt::format("{:.3g}", rate);
 }
@@ -95,9 +97,11 @@ std::optional<Interval> over_runs(const std::vector<RunSummary>& summaries) {
 }
 
 std::optional<RateComparison> compare_runs(const Run& a, const Run& b) {
-  const std::optional<Interval> baseline = summarise(a).samples_per_s;
-  const std::optional<Interval> rate = summarise(b).samples_per_s;
-  return baseline && rate ? compare(*rate, *baseline) : std::nullopt;
+  const RunSummary baseline = summarise(a);
+  const RunSummary rate = summarise(b);
+  if (!baseline.samples_per_s || !rate.samples_per_s) return std::nullopt;
+  if (baseline.counts_samples != rate.counts_samples) return std::nullopt;  // samples and steps
+  return compare(*rate.samples_per_s, *baseline.samples_per_s);
 }
 
 std::string_view verdict_text(RateComparison::Verdict verdict) {
@@ -120,7 +124,7 @@ std::string time_text(const std::vector<Run>& runs, const std::vector<RunSummary
   const Run& last = runs.back();
   const RunSummary& summary = summaries.back();
   if (const std::optional<Interval> over = over_runs(summaries)) {
-    text += style.bold(interval_text(*over, "samples/s")) +
+    text += style.bold(interval_text(*over, summary.counts_samples ? "samples/s" : "steps/s")) +
             fmt::format(", over {} runs; the last one:\n", runs.size());
   }
   text += steps_text(summary, style);
@@ -160,7 +164,14 @@ std::string comparison_text(const Run& a, const Run& b) {
   const std::optional<RateComparison> comparison = compare_runs(a, b);
   const std::string names =
       fmt::format("{} beside {}", printable(b.info.directory), printable(a.info.directory));
-  if (!comparison) return names + ": cannot be told, one of them has no steps\n";
+  if (!comparison) {
+    std::string text =
+        names + ": cannot be told, one of them has no steps or does not count samples\n";
+    for (const Run* run : {&a, &b}) {
+      for (const std::string& damage : run->damage) text += "damaged: " + printable(damage) + "\n";
+    }
+    return text;
+  }
   const Interval& ratio = comparison->ratio;
   return fmt::format("{}: {}, {:.2f}x ({:.2f} to {:.2f}, 95 %)\n", names,
                      verdict_text(comparison->verdict), ratio.value, ratio.low, ratio.high);

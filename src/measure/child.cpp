@@ -97,8 +97,9 @@ Child::Child(const std::vector<std::string>& command,
   if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
   ::close(signals_);
   ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
-  throw Error(why == ENOENT ? ErrorKind::not_found : ErrorKind::permission,
-              fmt::format("{}: cannot be run: {}", printable(command[0]), std::strerror(why)), why);
+  throw CannotRun(why == ENOENT ? ErrorKind::not_found : ErrorKind::permission,
+                  fmt::format("{}: cannot be run: {}", printable(command[0]), std::strerror(why)),
+                  why);
 }
 
 Child::~Child() {

@@ -8,7 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+
 namespace stoker {
+
+/// It was not started: there is no such program, or it cannot be run.
+class CannotRun : public Error {
+ public:
+  using Error::Error;
+};
 
 /// A command that runs as our child. While it does, signals that were sent to us alone are passed
 /// on to it, and processes that lose their parent become our children, so that what they used is

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
@@ -36,7 +37,9 @@ std::regex compiled(const std::string& pattern) {
 
 std::string longest_literal(std::string_view pattern) {
   // Alternatives and what may be repeated no time are not followed up.
-  if (pattern.find('|') != std::string_view::npos) return "";
+  for (const std::string_view other : {"|", "\\x", "\\u", "\\c"}) {
+    if (pattern.find(other) != std::string_view::npos) return "";
+  }
   std::string best;
   std::string current;
   int depth = 0;
@@ -53,6 +56,7 @@ std::string longest_literal(std::string_view pattern) {
     }
     if (c == '?' || c == '*' || c == '{') {
       if (!current.empty()) current.pop_back();
+      if (c == '{') i = std::min(pattern.find('}', i), pattern.size() - 1);
     }
     const bool escaped = c == '\\' && i + 1 < pattern.size();
     const bool plain =
@@ -76,15 +80,24 @@ OutputValues::OutputValues(const std::string& pattern, const RunInfo& info)
       begin_ns_(info.clock_begin_ns),
       writer_(info.directory + "/values.columns", {"time_ns"}, {"value"}) {}
 
-void OutputValues::take(std::string_view bytes) {
+void OutputValues::take(size_t stream, std::string_view bytes) {
+  std::string& line = lines_[stream];
   for (const char c : bytes) {
     if (c == '\n' || c == '\r') {
-      take_line();
-      line_.clear();
-    } else if (line_.size() < kLongestLine) {
-      line_ += c;
+      take_line(line);
+      line.clear();
+    } else if (line.size() < kLongestLine) {
+      line += c;
     }
   }
+}
+
+void OutputValues::finish() {
+  for (std::string& line : lines_) {
+    take_line(line);
+    line.clear();
+  }
+  writer_.flush();
 }
 
 bool OutputValues::find(const std::regex& pattern, const std::string& line, double& value) {
@@ -96,10 +109,10 @@ bool OutputValues::find(const std::regex& pattern, const std::string& line, doub
   return error == std::errc() && end == text.data() + text.size();
 }
 
-void OutputValues::take_line() {
+void OutputValues::take_line(const std::string& line) {
   double value = 0;
-  if (line_.empty() || line_.find(literal_) == std::string::npos) return;
-  if (!find(pattern_, line_, value)) return;
+  if (line.empty() || line.find(literal_) == std::string::npos) return;
+  if (!find(pattern_, line, value)) return;
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   const int64_t now_ns = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - begin_ns_;

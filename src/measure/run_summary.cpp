@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "base/units.h"
 #include "measure/findings.h"
@@ -117,6 +118,13 @@ std::optional<size_t> straggler_of(const std::vector<RankSummary>& ranks) {
 /// Names what comes again: a checkpoint that was saved in these steps, or the begin of an epoch.
 std::vector<std::string> name_events(const TrainingSteps& training, const SteadyState& steady) {
   std::vector<std::string> events;
+  std::vector<const Row*> marks;  // in the order of their ends
+  for (const Row& row : training.series->rows) {
+    if (row.kind == StepSeries::Kind::mark) marks.push_back(&row);
+  }
+  const auto by_end = [](const Row* mark, double end) { return mark->end_s < end; };
+  std::sort(marks.begin(), marks.end(),
+            [](const Row* a, const Row* b) { return a->end_s < b->end_s; });
   for (const Periodic& each : steady.periodic) {
     size_t saved = 0;
     size_t epoch_begins = 0;
@@ -126,14 +134,11 @@ std::vector<std::string> name_events(const TrainingSteps& training, const Steady
       ++count;
       const Row& row = *training.rows[i];
       if (i == 0 || training.rows[i - 1]->epoch != row.epoch) ++epoch_begins;
-      for (const Row& mark : training.series->rows) {
-        if (mark.kind != StepSeries::Kind::mark || mark.end_s > row.end_s + 1e-3 ||
-            mark.begin_s() < row.begin_s() - 1e-3) {
-          continue;
-        }
+      // The last mark that ended within this step.
+      const auto behind = std::lower_bound(marks.begin(), marks.end(), row.end_s + 1e-3, by_end);
+      if (behind != marks.begin() && (*std::prev(behind))->begin_s() > row.begin_s() - 1e-3) {
         ++saved;
-        saver = training.series->sources[mark.source].name;
-        break;
+        saver = training.series->sources[(*std::prev(behind))->source].name;
       }
     }
     const std::string why = 2 * saved > count          ? saver
@@ -148,7 +153,6 @@ std::vector<std::string> name_events(const TrainingSteps& training, const Steady
 /// Evaluations and checkpoints between the steps, by what was iterated over or marked there.
 std::vector<std::string> between_steps(const TrainingSteps& training) {
   std::map<uint32_t, std::pair<size_t, double>> found;
-  std::map<uint32_t, uint32_t> last_epoch;
   for (const Row& row : training.series->rows) {
     if (row.source == training.source) continue;
     auto& [count, seconds] = found[row.source];
@@ -166,6 +170,29 @@ std::vector<std::string> between_steps(const TrainingSteps& training) {
   return events;
 }
 
+/// The rates of all ranks from a step on, added: the same as samples by time where they go in step,
+/// and right where they do not.
+std::optional<Interval> rate_of(const std::vector<TrainingSteps>& trainings, size_t from,
+                                bool counts_samples) {
+  std::optional<Interval> sum;
+  for (const TrainingSteps& each : trainings) {
+    std::vector<double> seconds;
+    std::vector<double> samples;
+    for (size_t i = from; i < each.rows.size(); ++i) {
+      seconds.push_back(each.rows[i]->duration_s());
+      samples.push_back(counts_samples ? static_cast<double>(each.rows[i]->samples) : 1.0);
+    }
+    const std::optional<Interval> own = throughput_interval(samples, seconds);
+    if (!own) continue;
+    if (!sum) {
+      sum = own;
+    } else if (counts_samples) {  // steps are common to the ranks
+      sum = Interval{sum->value + own->value, sum->low + own->low, sum->high + own->high};
+    }
+  }
+  return sum;
+}
+
 void take_steps(const std::vector<TrainingSteps>& trainings, RunSummary& summary) {
   const TrainingSteps& first = trainings.front();
   const StepSource& source = first.series->sources[first.source];
@@ -173,14 +200,9 @@ void take_steps(const std::vector<TrainingSteps>& trainings, RunSummary& summary
   size_t steps = first.rows.size();
   for (const TrainingSteps& each : trainings) steps = std::min(steps, each.rows.size());
   std::vector<double> seconds;
-  std::vector<double> samples;
   std::vector<size_t> boundaries;
   for (size_t i = 0; i < steps; ++i) {
     seconds.push_back(first.rows[i]->duration_s());
-    double together = 0;
-    for (const TrainingSteps& each : trainings)
-      together += static_cast<double>(each.rows[i]->samples);
-    samples.push_back(together);
     if (i > 0 && first.rows[i]->epoch != first.rows[i - 1]->epoch) boundaries.push_back(i);
   }
   summary.steps = steps;
@@ -188,7 +210,6 @@ void take_steps(const std::vector<TrainingSteps>& trainings, RunSummary& summary
     for (const Row* row : each.rows) summary.samples += row->samples;
   }
   summary.counts_samples = summary.samples > 0;
-  if (!summary.counts_samples) samples.assign(samples.size(), 1.0);
   summary.epochs = boundaries.size() + (steps > 0 ? 1 : 0);
   summary.steady = steady_state(seconds, boundaries);
   const size_t from = summary.steady.kind == SteadyState::Kind::none ? 0 : summary.steady.from_step;
@@ -199,8 +220,7 @@ void take_steps(const std::vector<TrainingSteps>& trainings, RunSummary& summary
     }
   }
   const std::span<const double> steady_seconds(seconds.data() + from, steps - from);
-  summary.samples_per_s =
-      throughput_interval({samples.data() + from, steps - from}, steady_seconds);
+  summary.samples_per_s = rate_of(trainings, from, summary.counts_samples);
   summary.step_s = distribution_of(steady_seconds);
   double waited = 0;
   double all = 0;
@@ -223,11 +243,11 @@ void take_steps(const std::vector<TrainingSteps>& trainings, RunSummary& summary
 /// Rates that the command printed: each stands for one step of its own length.
 void take_values(const Run& run, RunSummary& summary) {
   std::vector<double> seconds;
-  std::vector<double> ones;
+  std::vector<double> times;
   for (const auto& [time, value] : run.values) {
-    if (!(value > 0) || !std::isfinite(value)) continue;
+    if (!(value > 0) || !std::isfinite(1 / value)) continue;
     seconds.push_back(1 / value);
-    ones.push_back(1);
+    times.push_back(time);
   }
   if (seconds.empty()) return;
   summary.source = "--pattern";
@@ -236,7 +256,7 @@ void take_values(const Run& run, RunSummary& summary) {
   summary.steady = steady_state(seconds);
   const size_t from = summary.steady.kind == SteadyState::Kind::none ? 0 : summary.steady.from_step;
   if (summary.steady.kind != SteadyState::Kind::none) {
-    summary.steady_from_s = from == 0 ? 0 : run.values[from].first;
+    summary.steady_from_s = from == 0 ? 0 : times[from];
   }
   // The mean of rates over equal times, not of times over equal samples.
   std::vector<double> rates;
@@ -308,6 +328,14 @@ std::string steady_in_words(const RunSummary& summary) {
   return "no steady state: " + cause_in_words(steady.cause);
 }
 
+namespace {
+
+double span_s(const TrainingSteps& steps) {
+  return steps.rows.back()->end_s - steps.rows.front()->begin_s();
+}
+
+}  // namespace
+
 std::vector<TrainingSteps> training_steps(const Run& run) {
   std::vector<TrainingSteps> trainings;
   for (const StepSeries& series : run.steps) {
@@ -318,17 +346,28 @@ std::vector<TrainingSteps> training_steps(const Run& run) {
   const auto says_itself = [](const TrainingSteps& each) {
     return each.series->sources[each.source].by_script;
   };
+  std::set<std::pair<std::string, int64_t>> say_so;
+  for (const TrainingSteps& each : trainings) {
+    if (says_itself(each)) say_so.emplace(each.series->host, each.series->pid);
+  }
   std::erase_if(trainings, [&](const TrainingSteps& each) {
-    return !says_itself(each) &&
-           std::any_of(trainings.begin(), trainings.end(), [&](const TrainingSteps& other) {
-             return says_itself(other) && other.series->pid == each.series->pid &&
-                    other.series->host == each.series->host;
-           });
+    return !says_itself(each) && say_so.contains({each.series->host, each.series->pid});
   });
   // Processes that stepped far less than the others train nothing: a data worker, a test.
   size_t most = 0;
   for (const TrainingSteps& each : trainings) most = std::max(most, each.rows.size());
   std::erase_if(trainings, [&](const TrainingSteps& each) { return each.rows.size() * 10 < most; });
+  // Others that ran before or after the longest are trainings of their own: a loop over seeds.
+  const auto longest = std::max_element(
+      trainings.begin(), trainings.end(),
+      [](const TrainingSteps& a, const TrainingSteps& b) { return span_s(a) < span_s(b); });
+  if (longest == trainings.end()) return trainings;
+  const TrainingSteps kept = *longest;
+  std::erase_if(trainings, [&](const TrainingSteps& each) {
+    const double begin = std::max(each.rows.front()->begin_s(), kept.rows.front()->begin_s());
+    const double end = std::min(each.rows.back()->end_s, kept.rows.back()->end_s);
+    return each.series->host == kept.series->host && end - begin < span_s(each) / 2;
+  });
   return trainings;
 }
 

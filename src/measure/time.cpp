@@ -51,6 +51,10 @@ RunInfo begin_run(const std::string& directory, const std::vector<std::string>& 
   info.memory_limit = cgroup_memory().limit;
   info.slurm_job = variable("SLURM_JOB_ID");
   info.visible_gpus = variable("CUDA_VISIBLE_DEVICES");
+  // Set to nothing it hides all; not set, none.
+  if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr && info.visible_gpus.empty()) {
+    info.visible_gpus = "none";
+  }
   info.clock_begin_ns = clock_ns(CLOCK_MONOTONIC);
   info.time_of_day_begin_ns = clock_ns(CLOCK_REALTIME);
   info.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
@@ -75,13 +79,15 @@ struct Relay {
   }
 };
 
-void write_all(int descriptor, std::string_view bytes) {
+/// False where nobody reads it any more.
+bool write_all(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
     if (written < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (written <= 0) return;  // nobody reads it: the command goes on all the same
+    if (written <= 0) return false;
     bytes.remove_prefix(static_cast<size_t>(written));
   }
+  return true;
 }
 
 /// Everything that comes out of the command: passed on, and looked through for values.
@@ -137,17 +143,27 @@ class Output {
     if (terminal_ != nullptr) {
       char typed[256];
       const ssize_t got = ::read(terminal_->typed(), typed, sizeof typed);
-      if (got > 0) write_all(terminal_->our_side(), {typed, static_cast<size_t>(got)});
-      read_some(terminal_->our_side(), [&](std::string_view bytes) { terminal_->show(bytes); });
+      if (got > 0) (void)write_all(terminal_->our_side(), {typed, static_cast<size_t>(got)});
+      read_some(terminal_->our_side(), 0, [&](std::string_view bytes) {
+        terminal_->show(bytes);
+        return true;
+      });
     }
-    for (Relay& relay : relays_) {
+    for (size_t i = 0; i < relays_.size(); ++i) {
+      Relay& relay = relays_[i];
       if (relay.ours < 0) continue;
-      const bool open =
-          read_some(relay.ours, [&](std::string_view bytes) { write_all(relay.to, bytes); });
+      const bool open = read_some(
+          relay.ours, i, [&](std::string_view bytes) { return write_all(relay.to, bytes); });
       if (open) continue;
+      // Also where our own reader is gone: the command gets the SIGPIPE that it would have got.
       ::close(relay.ours);
       relay.ours = -1;
     }
+  }
+
+  /// Nothing more comes.
+  void finish() {
+    if (values_ != nullptr) values_->finish();
   }
 
   ~Output() {
@@ -160,17 +176,17 @@ class Output {
   Output& operator=(const Output&) = delete;
 
  private:
-  /// False where the other end is closed.
+  /// False where one of the ends is closed.
   template <typename Show>
-  bool read_some(int descriptor, const Show& show) {
+  bool read_some(int descriptor, size_t stream, const Show& show) {
     char piece[1 << 16];
     for (int i = 0; i < 64; ++i) {
       const ssize_t got = ::read(descriptor, piece, sizeof piece);
       if (got == 0) return false;
       if (got < 0) return errno == EAGAIN || errno == EINTR;
       const std::string_view bytes(piece, static_cast<size_t>(got));
-      show(bytes);
-      if (values_ != nullptr) values_->take(bytes);
+      if (values_ != nullptr) values_->take(stream, bytes);
+      if (!show(bytes)) return false;
     }
     return true;
   }
@@ -186,6 +202,12 @@ std::map<std::string, std::string> environment_for(const TimeOptions& options,
   std::map<std::string, std::string> changes = options.environment;
   changes["STOKER_RUN"] = info.directory;
   if (options.hook) {
+    if (info.directory.find(':') != std::string::npos) {
+      throw CannotRun(ErrorKind::usage,
+                      fmt::format("{}: a run whose path has a ':' cannot be found by "
+                                  "Python: choose another (--run), or --no-hook",
+                                  printable(info.directory)));
+    }
     const std::string directory = write_hook_files(info.directory);
     const std::string before = variable("PYTHONPATH");
     changes["PYTHONPATH"] = before.empty() ? directory : directory + ":" + before;
@@ -236,9 +258,13 @@ RunInfo run_to_its_end(const TimeOptions& options, RunInfo info) {
     if (child.take_resized() && options.terminal != nullptr) options.terminal->resized();
     if (watch.seconds_since_begin() < watch.next_look_s() || !child.running()) continue;
     const ResourceSample& sample = watch.look();
-    if (options.each_look) options.each_look(info, sample);
+    try {
+      if (options.each_look) options.each_look(info, sample);
+    } catch (const std::exception&) {  // what is shown must not end what is measured
+    }
   }
   output.take();
+  output.finish();
   watch.finish(info, static_cast<uint64_t>(child.usage().ru_maxrss) * 1024);
   info.ended = true;
   info.exit_status = child.exit_status();
@@ -261,7 +287,7 @@ RunInfo time_command(const TimeOptions& options) {
   if (gpus != options.environment.end()) begun.visible_gpus = gpus->second;
   try {
     return run_to_its_end(options, begun);
-  } catch (...) {  // it was not started: nothing was measured
+  } catch (const CannotRun&) {  // nothing was measured
     std::error_code ignored;
     std::filesystem::remove_all(begun.directory, ignored);
     throw;

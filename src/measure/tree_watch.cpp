@@ -47,7 +47,17 @@ TreeWatch::TreeWatch(pid_t root, bool below_us, double interval_s, const RunInfo
       ended_cpu_before_(cpu_of(ended_children())),
       ended_io_before_(io_of_ended_children()),
       writer_(std::make_unique<ColumnWriter>(info.directory + "/resources.columns",
-                                             resource_columns(), std::vector<std::string>())) {}
+                                             resource_columns(), std::vector<std::string>())) {
+  const rusage ended = ended_children();
+  ended_switches_before_ = static_cast<uint64_t>(ended.ru_nvcsw + ended.ru_nivcsw);
+  if (!below_us_) return;
+  for (const ProcessUse& use : tree_.look(root_, false)) not_ours_.insert(use.pid);
+}
+
+void TreeWatch::take_processes(bool exact) {
+  processes_ = tree_.look(root_, exact);
+  std::erase_if(processes_, [&](const ProcessUse& use) { return not_ours_.contains(use.pid); });
+}
 
 double TreeWatch::seconds_since_begin() const {
   return static_cast<double>(clock_ns(CLOCK_MONOTONIC) - begin_ns_) * 1e-9;
@@ -73,11 +83,13 @@ void TreeWatch::add_ended(ResourceSample& sample) const {
   if (!below_us_) return;
   const rusage ended = ended_children();
   sample.cpu_s += cpu_of(ended) - ended_cpu_before_;
-  sample.context_switches += static_cast<uint64_t>(ended.ru_nvcsw + ended.ru_nivcsw);
+  sample.context_switches +=
+      static_cast<uint64_t>(ended.ru_nvcsw + ended.ru_nivcsw) - ended_switches_before_;
   const ChildrenIo io = io_of_ended_children();
-  sample.read_calls_bytes += io.read_calls_bytes - ended_io_before_.read_calls_bytes;
-  sample.read_disk_bytes += io.read_disk_bytes - ended_io_before_.read_disk_bytes;
-  sample.write_disk_bytes += io.write_disk_bytes - ended_io_before_.write_disk_bytes;
+  const auto since = [](uint64_t now, uint64_t before) { return now > before ? now - before : 0; };
+  sample.read_calls_bytes += since(io.read_calls_bytes, ended_io_before_.read_calls_bytes);
+  sample.read_disk_bytes += since(io.read_disk_bytes, ended_io_before_.read_disk_bytes);
+  sample.write_disk_bytes += since(io.write_disk_bytes, ended_io_before_.write_disk_bytes);
 }
 
 const ResourceSample& TreeWatch::look() {
@@ -87,12 +99,10 @@ const ResourceSample& TreeWatch::look() {
   uint64_t resident = 0;
   if (exact) {
     for (const ProcessUse& use : tree_.look(root_, false)) {
-      if (!below_us_ || use.pid != root_) resident += use.anonymous + use.shared + use.mapped;
+      if (!not_ours_.contains(use.pid)) resident += use.anonymous + use.shared + use.mapped;
     }
   }
-  processes_ = tree_.look(root_, exact);
-  if (below_us_) std::erase_if(processes_, [&](const ProcessUse& use) { return use.pid == root_; });
-
+  take_processes(exact);
   ResourceSample sample;
   sample.time_s = now;
   sample.processes = processes_.size();
@@ -105,6 +115,18 @@ const ResourceSample& TreeWatch::look() {
     sample.write_disk_bytes += use.write_disk_bytes;
   }
   add_ended(sample);
+  if (!below_us_) {
+    // What it used before we came is not of this run.
+    if (!first_) first_ = sample;
+    const auto since = [](uint64_t now, uint64_t before) {
+      return now > before ? now - before : 0;
+    };
+    sample.cpu_s = std::max(0.0, sample.cpu_s - first_->cpu_s);
+    sample.context_switches = since(sample.context_switches, first_->context_switches);
+    sample.read_calls_bytes = since(sample.read_calls_bytes, first_->read_calls_bytes);
+    sample.read_disk_bytes = since(sample.read_disk_bytes, first_->read_disk_bytes);
+    sample.write_disk_bytes = since(sample.write_disk_bytes, first_->write_disk_bytes);
+  }
   measure_memory(sample, exact);
   if (exact && resident > 0) {
     exact_share_ =
@@ -140,8 +162,7 @@ void TreeWatch::finish(RunInfo& info, uint64_t largest) {
   ResourceSample sample;
   sample.time_s = seconds_since_begin();
   // Who went on by himself still counts with what he has used until now.
-  processes_ = tree_.look(root_, false);
-  if (below_us_) std::erase_if(processes_, [&](const ProcessUse& use) { return use.pid == root_; });
+  take_processes(false);
   for (const ProcessUse& use : processes_) {
     sample.cpu_s += use.cpu_s;
     sample.read_calls_bytes += use.read_calls_bytes;
@@ -149,9 +170,10 @@ void TreeWatch::finish(RunInfo& info, uint64_t largest) {
     sample.write_disk_bytes += use.write_disk_bytes;
   }
   add_ended(sample);
-  info.left_running = processes_.size();
-  info.seconds = sample.time_s;
-  info.cpu_s = below_us_ ? sample.cpu_s : last_.cpu_s;
+  if (!below_us_) sample = last_;
+  info.left_running = below_us_ ? processes_.size() : 0;
+  info.seconds = seconds_since_begin();
+  info.cpu_s = sample.cpu_s;
   info.read_calls_bytes = std::max(sample.read_calls_bytes, last_.read_calls_bytes);
   info.read_disk_bytes = std::max(sample.read_disk_bytes, last_.read_disk_bytes);
   info.write_disk_bytes = std::max(sample.write_disk_bytes, last_.write_disk_bytes);

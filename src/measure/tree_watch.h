@@ -4,6 +4,8 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,7 @@ class TreeWatch {
  private:
   void measure_memory(ResourceSample& sample, bool exact);
   void add_ended(ResourceSample& sample) const;
+  void take_processes(bool exact);
 
   pid_t root_;
   bool below_us_;
@@ -47,6 +50,9 @@ class TreeWatch {
   double exact_share_ = 1;  // of resident memory that is left when what is shared counts once
   double cost_s_ = 0;
   double ended_cpu_before_ = 0;
+  uint64_t ended_switches_before_ = 0;
+  std::set<pid_t> not_ours_;             // alive before: left by a run before this one
+  std::optional<ResourceSample> first_;  // of a process that ran before we came
   ChildrenIo ended_io_before_;
   ProcessTree tree_;
   GpuWatch gpu_watch_;

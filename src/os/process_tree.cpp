@@ -85,7 +85,6 @@ constexpr uint64_t kKibi = 1024;
 ProcessTree::ProcessTree(std::string proc)
     : proc_(std::move(proc)),
       ticks_(static_cast<double>(::sysconf(_SC_CLK_TCK))),
-      page_(static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))),
       lists_children_(::access(fmt::format("{0}/{1}/task/{1}/children", proc_, ::getpid()).c_str(),
                                R_OK) == 0) {}
 
@@ -150,7 +149,6 @@ bool ProcessTree::look_at(pid_t pid, bool exact_memory, ProcessUse& use) const {
       use.anonymous = value_of(rollup, "Pss_Anon") * kKibi;
       use.mapped = value_of(rollup, "Pss_File") * kKibi;
       use.shared = value_of(rollup, "Pss_Shmem") * kKibi;
-      use.proportional = true;
     }
   }
   const ChildrenIo io = io_from(read_small(own + "io"));

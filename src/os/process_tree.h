@@ -17,9 +17,8 @@ struct ProcessUse {
   std::string name;
   uint32_t threads = 0;
   double cpu_s = 0;  // with its children that ended
-  // Resident memory; none counted twice where the kernel divides what is shared (`proportional`).
+  // Resident memory; none counted twice where the kernel was asked to divide what is shared.
   uint64_t anonymous = 0, shared = 0, mapped = 0;
-  bool proportional = false;
   uint64_t read_calls_bytes = 0;  // from wherever: page cache, pipes, disk
   uint64_t read_disk_bytes = 0;
   uint64_t write_disk_bytes = 0;
@@ -43,7 +42,6 @@ class ProcessTree {
 
   std::string proc_;
   double ticks_;
-  uint64_t page_;
   bool lists_children_;
 };
 

@@ -53,9 +53,18 @@ void take_column(std::map<std::string, std::vector<T>>& columns, const std::stri
   if (count > 0) std::memcpy(column.data() + rows_before, bytes.data(), bytes.size());
 }
 
+/// JSON of few levels: whoever wrote thousands means harm to what goes through them.
+Json parse_shallow(std::string_view text) {
+  constexpr int kDeepest = 32;
+  return Json::parse(text, [](int depth, Json::parse_event_t, const Json&) {
+    if (depth > kDeepest) throw Error(ErrorKind::corrupt, "its description is nested too deep");
+    return true;
+  });
+}
+
 /// The rows of one block whose checksum is right; throws where its description makes no sense.
 void take_block(ColumnTable& table, std::string_view description, std::string_view rows) {
-  const Json json = Json::parse(description);
+  const Json json = parse_shallow(description);
   const auto count = json.at("rows").get<uint64_t>();
   const Json& columns = json.at("columns");
   if (count > rows.size() || columns.size() * count * 8 != rows.size()) {
@@ -107,8 +116,10 @@ size_t check_begin(std::string_view all, const std::string& path) {
 
 /// The next block that is right at or behind `at`; the end where there is none.
 size_t find_block(std::string_view all, size_t at) {
-  while (at < all.size() && whole_block(all.substr(at)) == 0) {
-    at = std::min(all.find(kMagic, at + 1), all.size());
+  // Each look sums up to the end: whoever wrote more beginnings without a block means harm.
+  constexpr int kMostLooks = 200;
+  for (int i = 0; at < all.size() && whole_block(all.substr(at)) == 0; ++i) {
+    at = i < kMostLooks ? std::min(all.find(kMagic, at + 1), all.size()) : all.size();
   }
   return at;
 }

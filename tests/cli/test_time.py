@@ -273,3 +273,85 @@ def test_live_view_leaves_the_terminal_as_it_was(stoker_environment, tmp_path):
     assert b"stoker time" in shown and b"CPU" in shown and b"done" in shown
     assert b"\x1b[r" in shown and b"run: " in shown
     assert subprocess.run(["stty", "-g"], stdin=theirs, capture_output=True).stdout == before
+
+
+def test_trainings_one_after_the_other_are_not_ranks(timed, tmp_path):
+    script = STEPS.replace("end = 0", "import time\nend = time.perf_counter_ns()")
+    (tmp_path / "steps.py").write_text(script)
+    # The second begins, by its clock, when the first has ended.
+    document = timed("--", "sh", "-c", f"{sys.executable} steps.py 100 0.004; sleep 1; {sys.executable} steps.py 90 0.004")
+    assert len(document["ranks"]) == 1 and document["steps"] == 100
+    assert document["samples_per_s"]["value"] == pytest.approx(32 / 0.005003, rel=0.001)
+
+
+def test_ranks_that_are_not_in_step_are_added(timed, tmp_path):
+    (tmp_path / "steps.py").write_text(STEPS)
+    both = f"RANK=0 WORLD_SIZE=2 {sys.executable} steps.py 100 0.004 & RANK=1 WORLD_SIZE=2 {sys.executable} steps.py 100 0.009; wait"
+    document = timed("--", "sh", "-c", both)
+    assert [each["rank"] for each in document["ranks"]] == [0, 1] and document["straggler"] == 1
+    assert document["samples_per_s"]["value"] == pytest.approx(32 / 0.005003 + 32 / 0.010003, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    "pattern, script, count",
+    [
+        (r"fps {1,20}([0-9.]+)", "printf 'fps  101\\nfps   102\\n'", 2),
+        (r"\x72ate: +([0-9]+)", "printf 'rate: 5\\nrate: 6\\n'", 2),
+        (r"^rate: ([0-9]+)$", "for i in 1 2 3; do printf '50 %%' >&2; echo rate: $i; done", 3),
+        (r"rate: ([0-9]+)", "printf 'rate: 5\\nrate: 6'", 2),
+    ],
+)
+def test_patterns_that_are_not_plain(timed, pattern, script, count):
+    assert timed("--pattern", pattern, "--", "sh", "-c", script)["steps"] == count
+
+
+def test_a_reader_that_leaves_ends_the_command_as_it_would(stoker_environment, tmp_path):
+    line = f"{program()} time --pattern 'x([0-9])' -- yes | head -1"
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=stoker_environment, capture_output=True, timeout=60)
+    assert done.stdout == b"y\n"
+
+
+def test_a_run_that_vanishes_does_not_end_the_command(stoker_cli, tmp_path):
+    finished = stoker_cli("time", "--run", "r", "--", "sh", "-c", "rm -rf r; echo on; exit 3", status=None, cwd=tmp_path)
+    assert finished.stdout == "on\n" and finished.returncode in (1, 3)
+
+
+def test_repeat_stops_when_asked_to(stoker_environment, tmp_path):
+    process = subprocess.Popen(
+        [program(), "time", "--repeat", "3", "--", "sh", "-c", "trap 'exit 0' TERM; echo start; while :; do sleep 0.05; done"],
+        cwd=tmp_path,
+        env=stoker_environment,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == b"start\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=60)[0] == b""
+    assert process.returncode == 0
+
+
+def test_steps_are_not_compared_with_samples(timed, stoker_cli, tmp_path):
+    (tmp_path / "steps.py").write_text(STEPS)
+    (tmp_path / "none.py").write_text(STEPS.replace("step, 32)", "step, 0)"))
+    timed("--run", "a", "--", sys.executable, "steps.py", "100", "0.004")
+    document = timed("--run", "b", "--", sys.executable, "none.py", "100", "0.004")
+    assert document["counts_samples"] is False
+    assert stoker_cli("time", "--json", "--compare", "a", "b", cwd=tmp_path).json["verdict"] is None
+
+
+def test_hostile_columns(stoker_cli, tmp_path):
+    import struct
+    import zlib
+
+    stoker_cli("time", "--run", "r", "--", "true", cwd=tmp_path)
+
+    def block(description: bytes, rows: bytes) -> bytes:
+        body = b"SBLK" + struct.pack("<IQ", len(description), len(rows)) + description + rows
+        return body + struct.pack("<I", zlib.crc32(body))
+
+    lacking = block(b'{"rows": 1, "columns": [{"name": "end_ns", "type": "i8"}], "about": {}}', b"\0" * 8)
+    deep = block(b'{"rows": 0, "columns": [], "about": {"a": ' + b"[" * 200_000 + b"]" * 200_000 + b"}}", b"")
+    heads = (b"SBLK" + struct.pack("<IQ", 4, 40)) * 20_000
+    for content in (lacking, deep, heads):
+        (tmp_path / "r/steps-x-1.columns").write_bytes(b"stoker-columns 1\n" + content)
+        stoker_cli("time", "--follow", "r", cwd=tmp_path)
+        stoker_cli("time", "--compare", "r", "r", cwd=tmp_path)

@@ -46,6 +46,50 @@ dist.barrier()
 dist.destroy_process_group()
 """
 
+SHARED = """
+import torch
+from torch.utils.data import DataLoader, Dataset, SubsetRandomSampler
+
+class Pictures(Dataset):
+    def __len__(self):
+        return 100
+    def __getitem__(self, number):
+        return torch.zeros(3, 4, 4), number
+
+data = Pictures()
+train = DataLoader(data, 8, sampler=SubsetRandomSampler(range(80)), collate_fn=lambda x: tuple(zip(*x)))
+check = DataLoader(data, 8, sampler=SubsetRandomSampler(range(80, 100)))
+for epoch in range(2):
+    for pictures, labels in train:
+        torch.mm(torch.rand(300, 300), torch.rand(300, 300))
+    with torch.no_grad():
+        for pictures, labels in check:
+            pass
+"""
+
+SHARDS = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+for shard in range(10):
+    data = TensorDataset(torch.zeros(20, 250_000))
+    loader = DataLoader(data, batch_size=5, num_workers=0)
+    for batch in loader:
+        pass
+"""
+
+PERSISTENT = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+if __name__ == "__main__":
+    loader = DataLoader(TensorDataset(torch.zeros(80, 4)), batch_size=8, num_workers=1, persistent_workers=True)
+    for epoch in range(3):
+        for number, batch in enumerate(loader):
+            if number == 4:
+                break
+"""
+
 LIGHTNING = """
 import pytorch_lightning as lightning
 import torch
@@ -158,6 +202,23 @@ def test_ranks(timed):
     document = timed("torch", RANKS, "{python}", "-m", "torch.distributed.run", "--nproc-per-node", "2", "{script}")
     assert [each["rank"] for each in document["ranks"]] == [0, 1]
     assert document["steps"] == 40 and document["samples"] == 320
+
+
+def test_training_and_evaluation_over_one_dataset(timed):
+    document = timed("torch", SHARED)
+    assert document["steps"] == 20 and document["samples"] == 160 and document["epochs"] == 2
+
+
+def test_a_dataset_for_each_shard_is_let_go(timed):
+    document = timed("torch", SHARDS)
+    assert document["steps"] == 40 and document["samples"] == 200 and document["epochs"] == 10
+    # Ten shards of 20 MB; torch itself takes most of the rest.
+    assert document["peak_anonymous_bytes"] < 500 << 20
+
+
+def test_persistent_workers_and_an_epoch_left_midway(timed):
+    document = timed("torch", PERSISTENT)
+    assert document["steps"] == 15 and document["epochs"] == 3
 
 
 def test_lightning(timed):

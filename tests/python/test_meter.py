@@ -148,3 +148,65 @@ def test_watch_makes_a_run_of_its_own(tmp_path):
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
     (run,) = (tmp_path / "stoker-runs").iterdir()
     assert (run / "run.json").exists() and len(list(run.glob("steps-*"))) == 1
+
+
+class Odd:
+    def shape(self):
+        return 3
+
+
+class Raises:
+    @property
+    def shape(self):
+        raise RuntimeError("no shape")
+
+
+@pytest.mark.parametrize("batch", [Odd(), Raises(), [Raises()], {"a": Odd()}])
+def test_odd_batches_are_not_counted_and_not_disturbed(tmp_path, batch):
+    meter = stoker.Meter(tmp_path / "r")
+    assert [each is batch for each in meter.watch([batch] * 3)] == [True] * 3
+    assert meter.summary()["samples"] == 0
+
+
+def test_batches_are_counted_as_their_loader_makes_them():
+    class Picture:
+        shape = (3, 8, 8)
+
+    def count(batch, size, last):
+        return _recorder.counter_for(batch, size)(last)
+
+    assert count([Picture()] * 8, 8, [Picture()] * 5) == 5  # a list of samples
+    assert count(([Picture()] * 8, [1] * 8), 8, ([Picture()] * 5, [1] * 5)) == 5  # fields of lists
+    assert count([{"image": Picture()}] * 8, 8, [{"image": Picture()}] * 2) == 2
+    assert count({"step": 1, "x": [1] * 8}, 8, {"step": 1, "x": [1] * 3}) == 3
+    assert count([1] * 8, 8, [1] * 8) == 8
+    assert count([1] * 7, None, [1] * 7) == 7
+
+
+def test_ranks_share_a_run(tmp_path):
+    script = (
+        "import stoker\nmeter = stoker.Meter('r')\nfor batch in meter.watch([[0] * 4] * 70): pass\nmeter.flush()\n"
+    )
+    for rank in ("0", "1"):
+        subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=tmp_path,
+            check=True,
+            env={**os.environ, "RANK": rank, "WORLD_SIZE": "2"},
+        )
+    assert len(list((tmp_path / "r").glob("steps-*"))) == 2
+
+
+def test_a_fork_does_not_record_the_parents_step(tmp_path):
+    meter = stoker.Meter(tmp_path / "r")
+    iterator = iter(meter.watch([[1, 2]] * 4))
+    next(iterator)
+    child = os.fork()
+    if child == 0:
+        meter._recorder.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    for _ in iterator:
+        pass
+    summary = meter.summary()
+    assert summary["steps"] == 4 and len(summary["ranks"]) == 1
