@@ -125,7 +125,7 @@ TEST_F(ColumnFile, AFullDiskIsSaidAndHarmless) {
   std::filesystem::remove(path_);
   ColumnWriter writer(path_, {"a"}, {});
   // As if the disk were full: no file may grow beyond this.
-  std::signal(SIGXFSZ, SIG_IGN);
+  (void)std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   ::getrlimit(RLIMIT_FSIZE, &before);
   const rlimit small{20, before.rlim_max};
