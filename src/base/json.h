@@ -1,6 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/json_fwd.h"
+
+namespace stoker {
+
+/// Where a whole number is expected and the document has a fraction, or one that does not fit.
+class NotWhole : public Json::exception {
+ public:
+  NotWhole() : exception(302, "a whole number in range is expected") {}
+};
+
+/// Like json.get<T>(), which for a number takes any other number: 1e22 as uint64_t is undefined
+/// behaviour, -1 a large number.
+template <typename T>
+T checked(const Json& json) {
+  if constexpr (std::integral<T> && !std::same_as<T, bool>) {
+    if (json.is_number_unsigned() && std::in_range<T>(json.get<uint64_t>())) {
+      return static_cast<T>(json.get<uint64_t>());
+    }
+    if (json.is_number_integer() && !json.is_number_unsigned() &&
+        std::in_range<T>(json.get<int64_t>())) {
+      return static_cast<T>(json.get<int64_t>());
+    }
+    throw NotWhole();
+  } else {
+    return json.get<T>();
+  }
+}
+
+}  // namespace stoker

@@ -96,26 +96,6 @@ std::optional<Interval> over_runs(const std::vector<RunSummary>& summaries) {
   return runs_interval(rates);
 }
 
-std::optional<RateComparison> compare_runs(const Run& a, const Run& b) {
-  const RunSummary baseline = summarise(a);
-  const RunSummary rate = summarise(b);
-  if (!baseline.samples_per_s || !rate.samples_per_s) return std::nullopt;
-  if (baseline.counts_samples != rate.counts_samples) return std::nullopt;  // samples and steps
-  return compare(*rate.samples_per_s, *baseline.samples_per_s);
-}
-
-std::string_view verdict_text(RateComparison::Verdict verdict) {
-  switch (verdict) {
-    case RateComparison::Verdict::faster:
-      return "faster";
-    case RateComparison::Verdict::slower:
-      return "slower";
-    case RateComparison::Verdict::no_difference:
-      break;
-  }
-  return "no difference";
-}
-
 }  // namespace
 
 std::string time_text(const std::vector<Run>& runs, const std::vector<RunSummary>& summaries,
@@ -161,7 +141,7 @@ Json time_document(const std::vector<Run>& runs, const std::vector<RunSummary>& 
 }
 
 std::string comparison_text(const Run& a, const Run& b) {
-  const std::optional<RateComparison> comparison = compare_runs(a, b);
+  const std::optional<RateComparison> comparison = compare(summarise(b), summarise(a));
   const std::string names =
       fmt::format("{} beside {}", printable(b.info.directory), printable(a.info.directory));
   if (!comparison) {
@@ -174,16 +154,16 @@ std::string comparison_text(const Run& a, const Run& b) {
   }
   const Interval& ratio = comparison->ratio;
   return fmt::format("{}: {}, {:.2f}x ({:.2f} to {:.2f}, 95 %)\n", names,
-                     verdict_text(comparison->verdict), ratio.value, ratio.low, ratio.high);
+                     name_of(comparison->verdict), ratio.value, ratio.low, ratio.high);
 }
 
 Json comparison_document(const Run& a, const Run& b) {
-  const std::optional<RateComparison> comparison = compare_runs(a, b);
+  const std::optional<RateComparison> comparison = compare(summarise(b), summarise(a));
   Json json = document_header("time");
   json["a"] = a.info.directory;
   json["b"] = b.info.directory;
   json["ratio"] = comparison ? interval_json(comparison->ratio) : Json(nullptr);
-  json["verdict"] = comparison ? Json(verdict_text(comparison->verdict)) : Json(nullptr);
+  json["verdict"] = comparison ? Json(name_of(comparison->verdict)) : Json(nullptr);
   return json;
 }
 

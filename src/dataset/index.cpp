@@ -12,20 +12,10 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "os/file_system.h"
+#include "os/node.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
-
-namespace {
-
-std::string cache_directory() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache != '\0') return cache;
-  const char* home = std::getenv("HOME");
-  return (fs::path(home != nullptr ? home : "/tmp") / ".cache").string();
-}
-
-}  // namespace
 
 DatasetPaths DatasetPaths::of(const std::string& path) {
   std::error_code failed;

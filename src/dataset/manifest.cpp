@@ -54,7 +54,7 @@ Manifest from_json(const Json& json, const std::string& path) {
   Manifest manifest;
   manifest.format = json.at("format").get<std::string>();
   manifest.depth = json.at("depth") == name_of(Depth::full) ? Depth::full : Depth::structure;
-  manifest.faults = json.at("faults").get<uint64_t>();
+  manifest.faults = checked<uint64_t>(json.at("faults"));
   for (const Json& field : json.at("fields")) {
     manifest.schema.fields.push_back(field_from_json(field, path));
   }
@@ -63,9 +63,9 @@ Manifest from_json(const Json& json, const std::string& path) {
   }
   for (const Json& entry : json.at("segments")) {
     manifest.segments.push_back(
-        {name_from_json(entry.at("file").get<std::string>()), entry.at("samples").get<uint64_t>(),
-         entry.at("shards").get<uint64_t>(), entry.at("bytes").get<uint64_t>(),
-         entry.at("header_crc").get<uint32_t>()});
+        {name_from_json(entry.at("file").get<std::string>()),
+         checked<uint64_t>(entry.at("samples")), checked<uint64_t>(entry.at("shards")),
+         checked<uint64_t>(entry.at("bytes")), checked<uint32_t>(entry.at("header_crc"))});
   }
   manifest.listed = json.at("listed").get<bool>();
   if (const Json& origin = json.at("origin"); !origin.is_null()) manifest.origin = origin.dump();

@@ -31,7 +31,7 @@ Fault fault_from_json(const Json& json) {
     return name_from_json(json.at(member).get<std::string>());
   };
   const Json& offset = json.at("offset");
-  return {name("shard"), offset.is_null() ? std::nullopt : std::optional(offset.get<uint64_t>()),
+  return {name("shard"), offset.is_null() ? std::nullopt : std::optional(checked<uint64_t>(offset)),
           name("sample"), name("field"), name("cause")};
 }
 

@@ -111,10 +111,10 @@ std::vector<int64_t> shape_from_json(const Members& members, const Json& json) {
   for (const Json& dimension : json) {
     // Unsigned first: a number above 2^63 would otherwise turn negative.
     const bool fits = dimension.is_number_unsigned()
-                          ? dimension.get<uint64_t>() <= std::numeric_limits<int64_t>::max()
-                          : dimension.is_number_integer() && dimension.get<int64_t>() >= -1;
+                          ? checked<uint64_t>(dimension) <= std::numeric_limits<int64_t>::max()
+                          : dimension.is_number_integer() && checked<int64_t>(dimension) >= -1;
     if (!fits) members.fail("\"shape\" holds something that is no dimension");
-    shape.push_back(dimension.get<int64_t>());
+    shape.push_back(checked<int64_t>(dimension));
   }
   return shape;
 }
@@ -189,7 +189,7 @@ Field field_from_json(const Json& json, std::string_view where) {
   if (present == nullptr || !present->is_number_unsigned()) {
     members.fail("a field has no \"present\"");
   }
-  field.present = present->get<uint64_t>();
+  field.present = checked<uint64_t>(*present);
   return field;
 }
 

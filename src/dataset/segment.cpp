@@ -118,7 +118,7 @@ std::unique_ptr<Segment::Meta> Segment::read_meta() const {
     for (const Json& chain : json.at("codecs")) {
       std::vector<Codec>& steps = meta->codec_chains.emplace_back();
       for (const Json& step : chain) {
-        steps.push_back({step.at("id").get<uint16_t>(),
+        steps.push_back({checked<uint16_t>(step.at("id")),
                          name_from_json(step.at("parameters").get<std::string>())});
       }
     }

@@ -47,7 +47,7 @@ ListCell cell_of(const Json& value) {
     case Json::value_t::number_float:
       return {CellKind::real, value.dump()};
     case Json::value_t::number_unsigned: {
-      const bool fits = value.get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()};
+      const bool fits = checked<uint64_t>(value) <= uint64_t{std::numeric_limits<int64_t>::max()};
       return {fits ? CellKind::integer : CellKind::text, value.dump()};
     }
     default:

@@ -40,9 +40,11 @@ GpuWorth gpu_worth(const Run& cpu, const Run& gpu, const std::optional<HourPrice
   worth.cores = std::max(1U, cpu.info.cores);
   const std::string& visible = gpu.info.visible_gpus;
   worth.gpus = 1 + static_cast<double>(std::count(visible.begin(), visible.end(), ','));
-  const auto cpu_rate = told_rate(cpu, summarise(cpu));
-  const auto gpu_rate = told_rate(gpu, summarise(gpu));
-  worth.by_time = !cpu_rate || !gpu_rate;
+  const RunSummary on_cpu = summarise(cpu);
+  const RunSummary on_gpu = summarise(gpu);
+  const auto cpu_rate = told_rate(cpu, on_cpu);
+  const auto gpu_rate = told_rate(gpu, on_gpu);
+  worth.by_time = !cpu_rate || !gpu_rate || on_cpu.counts_samples != on_gpu.counts_samples;
   worth.cpu_rate = worth.by_time ? 1 / cpu.info.seconds : cpu_rate->value;
   worth.gpu_rate = worth.by_time ? 1 / gpu.info.seconds : gpu_rate->value;
   const double ratio = worth.gpu_rate / worth.cpu_rate;

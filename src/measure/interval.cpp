@@ -193,6 +193,18 @@ std::optional<Interval> runs_interval(std::span<const double> runs) {
   return Interval{mean, mean - half, mean + half};
 }
 
+std::string_view name_of(RateComparison::Verdict verdict) {
+  switch (verdict) {
+    case RateComparison::Verdict::faster:
+      return "faster";
+    case RateComparison::Verdict::slower:
+      return "slower";
+    case RateComparison::Verdict::no_difference:
+      break;
+  }
+  return "no difference";
+}
+
 std::optional<RateComparison> compare(const Interval& rate, const Interval& baseline) {
   if (!(rate.low > 0) || !(baseline.low > 0)) return std::nullopt;
   // Distances of independent logarithms add as squares, each side with the end that belongs to it.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string_view>
 
 namespace stoker {
 
@@ -30,6 +31,8 @@ struct RateComparison {
   Verdict verdict = Verdict::no_difference;  // of the rate beside the baseline
   Interval ratio;                            // rate / baseline
 };
+
+std::string_view name_of(RateComparison::Verdict verdict);
 
 /// Compares two rates that were measured independently of each other. Nothing unless both are
 /// above zero.

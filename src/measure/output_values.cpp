@@ -2,13 +2,13 @@
 #include "measure/output_values.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "os/node.h"
 
 namespace stoker {
 namespace {
@@ -113,9 +113,7 @@ void OutputValues::take_line(const std::string& line) {
   double value = 0;
   if (line.empty() || line.find(literal_) == std::string::npos) return;
   if (!find(pattern_, line, value)) return;
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  const int64_t now_ns = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - begin_ns_;
+  const int64_t now_ns = monotonic_ns() - begin_ns_;
   writer_.add(&now_ns, &value);
   if (now_ns < next_flush_ns_) return;
   writer_.flush();

@@ -386,4 +386,10 @@ RunSummary summarise(const Run& run) {
   return summary;
 }
 
+std::optional<RateComparison> compare(const RunSummary& run, const RunSummary& baseline) {
+  if (!run.samples_per_s || !baseline.samples_per_s) return std::nullopt;
+  if (run.counts_samples != baseline.counts_samples) return std::nullopt;
+  return compare(*run.samples_per_s, *baseline.samples_per_s);
+}
+
 }  // namespace stoker

@@ -48,6 +48,9 @@ struct RunSummary {
 
 RunSummary summarise(const Run& run);
 
+/// Nothing where one of them has no rate, or one counts samples and the other only steps.
+std::optional<RateComparison> compare(const RunSummary& run, const RunSummary& baseline);
+
 /// The steps of the loader that one process takes its batches from; points into the run.
 struct TrainingSteps {
   const StepSeries* series = nullptr;

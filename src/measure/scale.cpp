@@ -243,7 +243,8 @@ ScalePlan plan_scale(const ScaleOptions& options) {
   const std::string& directory = plan.options.directory;
   const DirectoryLock lock(directory);
   const Json before = read_plan(directory);
-  plan.seed = options.seed.value_or(before.is_null() ? any_seed() : before["seed"].get<uint64_t>());
+  plan.seed =
+      options.seed.value_or(before.is_null() ? any_seed() : checked<uint64_t>(before["seed"]));
   if (before.is_null() && !fs::is_empty(directory)) {
     throw Error(ErrorKind::usage,
                 fmt::format("--output '{}': has other things in it; name a new directory",
@@ -251,11 +252,11 @@ ScalePlan plan_scale(const ScaleOptions& options) {
   }
   if (!before.is_null()) {
     std::set<uint64_t> all(widths.begin(), widths.end());
-    for (const Json& n : before["widths"]) all.insert(n.get<uint64_t>());
+    for (const Json& n : before["widths"]) all.insert(checked<uint64_t>(n));
     const bool same = before["what"] == identity_of(options);
     ScaleOptions both = plan.options;
     both.widths.assign(all.begin(), all.end());
-    both.repeats = std::max(options.repeats, before["repeats"].get<uint64_t>());
+    both.repeats = std::max(options.repeats, checked<uint64_t>(before["repeats"]));
     const std::vector<ScaleRun> runs = ordered_runs(both, directory, plan.seed);
     const bool some =
         std::any_of(runs.begin(), runs.end(), [](const auto& run) { return run.done; });

@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,16 +21,11 @@
 #include "measure/hook_files.h"
 #include "measure/output_values.h"
 #include "measure/tree_watch.h"
+#include "os/node.h"
 #include "os/output_file.h"
 
 namespace stoker {
 namespace {
-
-int64_t clock_ns(clockid_t clock) {
-  timespec now{};
-  ::clock_gettime(clock, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -45,8 +39,7 @@ RunInfo begin_run(const std::string& directory, const std::vector<std::string>& 
   info.command = command;
   info.directory = make_run_directory(directory);
   info.version = STOKER_VERSION;
-  char host[HOST_NAME_MAX + 1] = {};
-  if (::gethostname(host, sizeof host - 1) == 0) info.host = host;
+  info.host = host_name();
   info.cores = usable_cores();
   info.memory_limit = cgroup_memory().limit;
   info.slurm_job = variable("SLURM_JOB_ID");
@@ -55,8 +48,8 @@ RunInfo begin_run(const std::string& directory, const std::vector<std::string>& 
   if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr && info.visible_gpus.empty()) {
     info.visible_gpus = "none";
   }
-  info.clock_begin_ns = clock_ns(CLOCK_MONOTONIC);
-  info.time_of_day_begin_ns = clock_ns(CLOCK_REALTIME);
+  info.clock_begin_ns = monotonic_ns();
+  info.time_of_day_begin_ns = time_of_day_ns();
   info.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   write_run_info(info);
   return info;

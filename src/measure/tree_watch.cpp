@@ -2,10 +2,11 @@
 #include "measure/tree_watch.h"
 
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+
+#include "os/node.h"
 
 namespace stoker {
 namespace {
@@ -28,12 +29,6 @@ rusage ended_children() {
 
 double cpu_of(const rusage& usage) {
   return to_seconds(usage.ru_utime) + to_seconds(usage.ru_stime);
-}
-
-int64_t clock_ns(clockid_t clock) {
-  timespec now{};
-  ::clock_gettime(clock, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 }  // namespace
@@ -60,7 +55,7 @@ void TreeWatch::take_processes(bool exact) {
 }
 
 double TreeWatch::seconds_since_begin() const {
-  return static_cast<double>(clock_ns(CLOCK_MONOTONIC) - begin_ns_) * 1e-9;
+  return static_cast<double>(monotonic_ns() - begin_ns_) * 1e-9;
 }
 
 void TreeWatch::measure_memory(ResourceSample& sample, bool exact) {
@@ -93,7 +88,7 @@ void TreeWatch::add_ended(ResourceSample& sample) const {
 }
 
 const ResourceSample& TreeWatch::look() {
-  const int64_t cpu_before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  const int64_t cpu_before = thread_cpu_ns();
   const double now = seconds_since_begin();
   const bool exact = now >= next_exact_s_ && processes_.size() > 1 && last_.memory() > kWorthExact;
   uint64_t resident = 0;
@@ -151,7 +146,7 @@ const ResourceSample& TreeWatch::look() {
     writer_->flush();
     next_flush_s_ = now + kFlushSeconds;
   }
-  const double cost = static_cast<double>(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_before) * 1e-9;
+  const double cost = static_cast<double>(thread_cpu_ns() - cpu_before) * 1e-9;
   cost_s_ += cost;
   next_s_ = now + std::max(interval_s_, exact ? interval_s_ : cost / kShare);
   if (exact) next_exact_s_ = now + std::max(1.0, cost / kShare);

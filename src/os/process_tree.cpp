@@ -194,9 +194,9 @@ ChildrenIo io_of_ended_children() {
           less(all.write_disk_bytes, own.write_disk_bytes)};
 }
 
-CgroupMemory cgroup_memory() {
+CgroupMemory cgroup_memory(const std::string& root) {
   CgroupMemory memory;
-  const std::string groups = read_small("/proc/self/cgroup");
+  const std::string groups = read_small(root + "/proc/self/cgroup");
   const auto take = [&](const std::string& directory, const char* limit, const char* cache) {
     const std::string text = read_small(directory + "/" + limit);
     const uint64_t value = number(text);
@@ -219,7 +219,7 @@ CgroupMemory cgroup_memory() {
     if (!second && line.find("memory") == std::string_view::npos) continue;
     // A limit may be set anywhere above.
     for (;;) {
-      take((second ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory") + path,
+      take(root + (second ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory") + path,
            second ? "memory.max" : "memory.limit_in_bytes", second ? "file" : "total_cache");
       const size_t slash = path.rfind('/');
       if (slash == std::string::npos || path.empty()) break;

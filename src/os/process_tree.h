@@ -52,11 +52,13 @@ struct ChildrenIo {
 };
 ChildrenIo io_of_ended_children();
 
-/// What the cgroup of this process says; 0 where it sets no limit or says nothing.
+/// What the cgroup of this process and those around it say, of version 1 or 2; 0 where none sets a
+/// limit or says nothing.
 struct CgroupMemory {
   uint64_t limit = 0;
   uint64_t page_cache = 0;
 };
-CgroupMemory cgroup_memory();
+/// `root` is what lies above /proc and /sys in tests.
+CgroupMemory cgroup_memory(const std::string& root = "");
 
 }  // namespace stoker

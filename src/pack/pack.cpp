@@ -87,11 +87,11 @@ std::optional<PackResult> complete_already(const Destination& destination, const
     if (manifest.origin.empty()) return std::nullopt;
     const Json origin = Json::parse(manifest.origin);
     if (origin.at("options") != wanted) return std::nullopt;
-    fingerprint = origin.at("fingerprint").get<uint64_t>();
+    fingerprint = checked<uint64_t>(origin.at("fingerprint"));
     completed = real_file_system().info(path, true).value_or(FileInfo{}).modified_ns;
-    result.filtered = origin.at("filtered").get<uint64_t>();
-    result.hidden = origin.at("hidden").get<uint64_t>();
-    result.unlisted = origin.at("unlisted").get<uint64_t>();
+    result.filtered = checked<uint64_t>(origin.at("filtered"));
+    result.hidden = checked<uint64_t>(origin.at("hidden"));
+    result.unlisted = checked<uint64_t>(origin.at("unlisted"));
     result.format = manifest.format;
     result.source_format = origin.at("source_format").get<std::string>();
     result.samples += manifest.samples();

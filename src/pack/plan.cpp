@@ -366,19 +366,19 @@ std::optional<Plan> Plan::read(const std::string& directory) {
     Plan plan;
     plan.options = json.at("options");
     plan.source_format = json.at("source_format").get<std::string>();
-    plan.fingerprint = json.at("fingerprint").get<uint64_t>();
-    plan.filtered = json.at("filtered").get<uint64_t>();
-    plan.hidden = json.at("hidden").get<uint64_t>();
-    plan.unlisted = json.at("unlisted").get<uint64_t>();
+    plan.fingerprint = checked<uint64_t>(json.at("fingerprint"));
+    plan.filtered = checked<uint64_t>(json.at("filtered"));
+    plan.hidden = checked<uint64_t>(json.at("hidden"));
+    plan.unlisted = checked<uint64_t>(json.at("unlisted"));
     for (const Json& fault : json.at("left_out")) plan.left_out.push_back(fault_from_json(fault));
     for (const Json& dataset : json.at("datasets")) {
       PlannedDataset& planned = plan.datasets.emplace_back();
       planned.directory = dataset.at("directory").get<std::string>();
       for (const Json& shard : dataset.at("shards")) {
         planned.shards.push_back(
-            {name_from_json(shard.at("name").get<std::string>()), shard.at("first").get<uint64_t>(),
-             shard.at("last").get<uint64_t>(), shard.at("bytes").get<uint64_t>(),
-             shard.at("order_crc").get<uint32_t>()});
+            {name_from_json(shard.at("name").get<std::string>()),
+             checked<uint64_t>(shard.at("first")), checked<uint64_t>(shard.at("last")),
+             checked<uint64_t>(shard.at("bytes")), checked<uint32_t>(shard.at("order_crc"))});
       }
     }
     return plan;

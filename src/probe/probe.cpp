@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "os/node.h"
 #include "os/output_file.h"
 #include "probe/measurements.h"
 #include "probe/stopwatch.h"
@@ -309,14 +310,7 @@ Machine probe(const ProbeOptions& options, Progress& progress) {
   return machine;
 }
 
-std::string profile_directory() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const fs::path root = cache != nullptr && *cache != '\0'
-                            ? fs::path(cache)
-                            : fs::path(home != nullptr ? home : "/tmp") / ".cache";
-  return (root / "stoker" / "machines").string();
-}
+std::string profile_directory() { return cache_directory() + "/stoker/machines"; }
 
 std::vector<std::string> write_profiles(const Machine& machine, const std::string& directory) {
   constexpr size_t kLongestName = 200;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "os/node.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
@@ -23,11 +24,7 @@ constexpr std::string_view kPrefix = ".stoker-probe-";
 constexpr time_t kDay = 24 * 60 * 60;
 
 /// ".stoker-probe-HOST-": another host's locks cannot be seen on every file system.
-std::string prefix_of_host() {
-  char host[256] = "localhost";
-  ::gethostname(host, sizeof(host) - 1);
-  return fmt::format("{}{}-", kPrefix, host);
-}
+std::string prefix_of_host() { return fmt::format("{}{}-", kPrefix, host_name()); }
 
 bool is_leftover(const std::string& path, const std::string& name) {
   struct stat info {};

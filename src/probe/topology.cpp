@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/parallel.h"
+#include "os/process_tree.h"
 #include "probe/measurements.h"
 
 namespace stoker {
@@ -37,32 +38,6 @@ std::string cpu_name(const std::string& root) {
     if (colon != std::string::npos) return line.substr(colon + 2);
   }
   return "unknown";
-}
-
-/// What a group may use is the least that it and those around it have.
-std::optional<uint64_t> memory_limit(const std::string& root) {
-  constexpr uint64_t kNoLimit = 1ULL << 60;  // version 1 says "none" by a number near 2^63
-  std::ifstream groups(root + "/proc/self/cgroup");
-  std::string line;
-  uint64_t least = kNoLimit;
-  while (std::getline(groups, line)) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const bool v2 = controllers == ",,";
-    if (!v2 && controllers.find(",memory,") == std::string::npos) continue;
-    fs::path group = line.substr(second + 1);
-    for (;; group = group.parent_path()) {
-      const std::string directory =
-          root + "/sys/fs/cgroup" + (v2 ? "" : "/memory") + (group == "/" ? "" : group.string());
-      std::ifstream file(directory + (v2 ? "/memory.max" : "/memory.limit_in_bytes"));
-      uint64_t limit = 0;
-      if (file >> limit) least = std::min(least, limit);  // "max" is no number
-      if (group == group.parent_path()) break;
-    }
-  }
-  if (least >= kNoLimit) return std::nullopt;
-  return least;
 }
 
 void find_numa(Machine& machine, const std::string& root) {
@@ -108,7 +83,9 @@ void find_topology(Machine& machine, const std::string& root) {
                            static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
     machine.memory_available_bytes = machine.memory_bytes / 2;
   }
-  machine.memory_limit_bytes = memory_limit(root);
+  if (const uint64_t limit = cgroup_memory(root).limit; limit > 0) {
+    machine.memory_limit_bytes = limit;
+  }
   if (machine.memory_limit_bytes) {
     machine.memory_available_bytes =
         std::min(machine.memory_available_bytes, *machine.memory_limit_bytes);

@@ -231,12 +231,10 @@ std::vector<ReportedComparison> comparisons_of(const Report& report) {
     ReportedComparison& each = all.emplace_back();
     each.run = &report.runs[i];
     const ReportedRun& first = report.runs.front();
-    const auto& rate = each.run->summary.samples_per_s;
-    const auto& baseline = first.summary.samples_per_s;
-    if (rate && baseline) each.rates = compare(*rate, *baseline);
+    each.rates = compare(each.run->summary, first.summary);
     each.text = fmt::format("{} beside {}: ", each.run->letter, first.letter);
     if (!each.rates) {
-      each.text += "cannot be told, one of them has no rate";
+      each.text += "cannot be told, one of them has no rate or does not count samples";
       continue;
     }
     const Interval& ratio = each.rates->ratio;
@@ -244,18 +242,6 @@ std::vector<ReportedComparison> comparisons_of(const Report& report) {
                              ratio.value, ratio.low, ratio.high);
   }
   return all;
-}
-
-std::string_view name_of(RateComparison::Verdict verdict) {
-  switch (verdict) {
-    case RateComparison::Verdict::faster:
-      return "faster";
-    case RateComparison::Verdict::slower:
-      return "slower";
-    case RateComparison::Verdict::no_difference:
-      break;
-  }
-  return "no difference";
 }
 
 std::string_view title_of(ScalingModel model) {

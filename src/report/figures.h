@@ -40,7 +40,6 @@ struct ReportedComparison {
 };
 std::vector<ReportedComparison> comparisons_of(const Report& report);
 
-std::string_view name_of(RateComparison::Verdict verdict);
 std::string_view title_of(ScalingModel model);
 
 /// The command as it would be typed, for a person.

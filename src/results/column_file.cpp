@@ -65,7 +65,7 @@ Json parse_shallow(std::string_view text) {
 /// The rows of one block whose checksum is right; throws where its description makes no sense.
 void take_block(ColumnTable& table, std::string_view description, std::string_view rows) {
   const Json json = parse_shallow(description);
-  const auto count = json.at("rows").get<uint64_t>();
+  const auto count = checked<uint64_t>(json.at("rows"));
   const Json& columns = json.at("columns");
   if (count > rows.size() || columns.size() * count * 8 != rows.size()) {
     throw Error(ErrorKind::corrupt, "its columns are not as long as it says");
@@ -96,10 +96,6 @@ size_t whole_block(std::string_view bytes) {
   const size_t body = kHead + description + rows;
   return crc_of(bytes.substr(0, body)) == number_at<uint32_t>(bytes, body) ? body + 4 : 0;
 }
-
-}  // namespace
-
-namespace {
 
 /// The offset behind the beginning of the file, which must be ours.
 size_t check_begin(std::string_view all, const std::string& path) {

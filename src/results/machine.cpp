@@ -86,7 +86,7 @@ std::string text_of(const Json& json, const char* name) {
 
 std::optional<uint64_t> count_of(const Json& json, const char* name) {
   if (json.at(name).is_null()) return std::nullopt;
-  return json.at(name).get<uint64_t>();
+  return checked<uint64_t>(json.at(name));
 }
 
 Rate rate_from(const Json& json) {
@@ -155,7 +155,7 @@ Machine members_from(const Json& json) {
   machine.machine_cores = limits.at("machine");
   machine.affinity_cores = limits.at("affinity");
   machine.cgroup_cores = limits.at("cgroup").is_null() ? 0 : limits.at("cgroup").get<double>();
-  machine.slurm_cores = limits.at("slurm").is_null() ? 0 : limits.at("slurm").get<unsigned>();
+  machine.slurm_cores = limits.at("slurm").is_null() ? 0 : checked<unsigned>(limits.at("slurm"));
   machine.memory_bytes = json.at("memory_bytes");
   machine.memory_available_bytes = json.at("memory_available_bytes");
   machine.memory_limit_bytes = count_of(json, "memory_limit_bytes");

@@ -46,7 +46,7 @@ constexpr ResourceColumn kColumns[] = {
 template <typename T>
 void take(const Json& json, const char* name, T& value) {
   const auto found = json.find(name);
-  if (found != json.end() && !found->is_null()) value = found->get<T>();
+  if (found != json.end() && !found->is_null()) value = checked<T>(*found);
 }
 
 Json to_json(const RunInfo& info) {
@@ -88,7 +88,7 @@ RunInfo info_from(const std::string& directory) {
   info.directory = directory;
   try {
     const Json json = Json::parse(text);
-    if (json.at("schema").get<int>() != kSchema) {
+    if (checked<int>(json.at("schema")) != kSchema) {
       throw Error(ErrorKind::unsupported,
                   fmt::format("{}: was written by another version of stoker", printable(path)));
     }
@@ -140,7 +140,7 @@ template <typename T>
 T about_or(const ColumnTable& table, const std::string& name, T otherwise) {
   try {
     const Json value = about(table, name);
-    return value.is_null() ? otherwise : value.get<T>();
+    return value.is_null() ? otherwise : checked<T>(value);
   } catch (const Json::exception&) {
     return otherwise;
   }
@@ -161,6 +161,12 @@ std::vector<StepSource> sources_of(const ColumnTable& table) {
   return sources;
 }
 
+/// a - b; 0 where no clock can be that far from another.
+int64_t difference(int64_t a, int64_t b) {
+  int64_t result = 0;
+  return __builtin_sub_overflow(a, b, &result) ? 0 : result;
+}
+
 StepSeries steps_from(ColumnTable& table, const RunInfo& info) {
   StepSeries series;
   series.host = about_or<std::string>(table, "host", "");
@@ -172,7 +178,7 @@ StepSeries steps_from(ColumnTable& table, const RunInfo& info) {
   const auto offset = about_or<int64_t>(table, "time_of_day_ns", 0);
   const int64_t begin = series.host == info.host || offset == 0
                             ? info.clock_begin_ns
-                            : info.time_of_day_begin_ns - offset;
+                            : difference(info.time_of_day_begin_ns, offset);
   const auto& loader = column(table, "loader");
   const auto& epoch = column(table, "epoch");
   const auto& kind = column(table, "kind");
@@ -187,7 +193,7 @@ StepSeries steps_from(ColumnTable& table, const RunInfo& info) {
     row.source = static_cast<uint32_t>(loader[i]);
     row.epoch = static_cast<uint32_t>(std::max<int64_t>(epoch[i], 0));
     row.kind = static_cast<StepSeries::Kind>(kind[i]);
-    row.end_s = static_cast<double>(end[i] - begin) * kNano;
+    row.end_s = static_cast<double>(difference(end[i], begin)) * kNano;
     row.wait_s = static_cast<double>(std::max<int64_t>(wait[i], 0)) * kNano;
     row.step_s = static_cast<double>(std::max<int64_t>(step[i], 0)) * kNano;
     row.gpu_s = gpu[i] < 0 ? -1 : static_cast<double>(gpu[i]) * kNano;

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/node.h"
+
+#include <limits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace stoker {
+namespace {
+
+int64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+}  // namespace
+
+int64_t monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
+
+int64_t time_of_day_ns() { return clock_ns(CLOCK_REALTIME); }
+
+int64_t thread_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
+  return name;
+}
+
+std::string cache_directory() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache != '\0') return cache;
+  const char* home = std::getenv("HOME");
+  return std::string(home != nullptr ? home : "/tmp") + "/.cache";
+}
+
+}  // namespace stoker

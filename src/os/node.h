@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace stoker {
+
+/// Billionths of a second on a clock that nobody sets; the one that Python's perf_counter_ns() has.
+int64_t monotonic_ns();
+int64_t time_of_day_ns();
+/// On a core, of this thread.
+int64_t thread_cpu_ns();
+
+/// This host's name; "localhost" where it has none.
+std::string host_name();
+
+/// $XDG_CACHE_HOME, or ~/.cache.
+std::string cache_directory();
+
+}  // namespace stoker
