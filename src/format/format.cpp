@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "format/folder.h"
+#include "format/lmdb.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
 
@@ -20,6 +21,7 @@ constexpr Format kFolder = {"folder", detect_folder, scan_folder, nullptr};
 constexpr std::array kFormats = {
     Format{"tar", detect_tar, scan_tar, &kTarWrite},
     Format{"tfrecord", detect_tfrecord, scan_tfrecord, &kTfrecordWrite},
+    Format{"lmdb", detect_lmdb, scan_lmdb, nullptr},
     kFolder,  // takes any directory
 };
 
