@@ -21,7 +21,7 @@ constexpr Format kFolder = {"folder", detect_folder, scan_folder, nullptr};
 constexpr std::array kFormats = {
     Format{"tar", detect_tar, scan_tar, &kTarWrite},
     Format{"tfrecord", detect_tfrecord, scan_tfrecord, &kTfrecordWrite},
-    Format{"lmdb", detect_lmdb, scan_lmdb, nullptr},
+    Format{"lmdb", detect_lmdb, scan_lmdb, &kLmdbWrite},
     kFolder,  // takes any directory
 };
 

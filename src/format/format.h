@@ -156,7 +156,8 @@ struct WriteFormat {
   std::vector<std::string> (*endings)(const OutSchema& schema) = nullptr;
   /// Whether dtype and shape of arrays must be known, which can mean to read the source twice.
   bool typed = false;
-  /// Whether the samples of a shard come in the order of their keys' bytes.
+  /// Whether the samples of a shard come in the order of their keys' bytes, each followed by a dot:
+  /// that of the names that members have.
   bool by_key = false;
   /// Names that `--compress` takes.
   std::span<const std::string_view> compressions = {};

@@ -8,4 +8,6 @@ namespace stoker {
 std::optional<Layout> detect_lmdb(const Source& source);
 void scan_lmdb(const Source& source, const Layout& layout, const Part& part, ScanSink& sink);
 
+extern const WriteFormat kLmdbWrite;
+
 }  // namespace stoker

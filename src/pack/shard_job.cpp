@@ -327,7 +327,7 @@ SegmentEntry ShardBuilder::run() {
   std::vector<uint64_t> samples = job_.samples;
   if (job_.write->by_key) {
     std::vector<std::pair<std::string, uint64_t>> keys;
-    for (const uint64_t sample : samples) keys.emplace_back(index_.key(sample), sample);
+    for (const uint64_t sample : samples) keys.emplace_back(index_.key(sample) + '.', sample);
     std::sort(keys.begin(), keys.end());
     for (size_t i = 0; i < keys.size(); ++i) samples[i] = keys[i].second;
   }

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""py-lmdb writes, we read; we write, py-lmdb reads."""
+
+import json
+
+import pytest
+from reading import assert_same_samples, read_dataset, samples_of
+from samples import jpeg, multi_file_samples, noise, write_files
+
+# argv: directory, options of lmdb.open as JSON, a name of a database or "", items as JSON [[key hex, value hex]]
+WRITE = """
+import json, sys, lmdb
+path, options, name, items = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3], json.load(open(sys.argv[4]))
+keys = options.pop("keys", {})
+with lmdb.open(path, map_size=1 << 28, max_dbs=4, **options) as env:
+    database = env.open_db(name.encode() if name else None, **keys)
+    with env.begin(write=True, db=database) as writing:
+        for key, value in items:
+            writing.put(bytes.fromhex(key), bytes.fromhex(value))
+"""
+
+READ = """
+import json, os, sys, lmdb
+found = []
+with lmdb.open(sys.argv[1], subdir=os.path.isdir(sys.argv[1]), readonly=True, lock=False) as env:
+    with env.begin() as reading:
+        for key, value in reading.cursor():
+            found.append([key.hex(), value.hex()])
+            assert reading.get(key) == value
+    print(json.dumps({"items": found, "stat": env.stat()}))
+"""
+
+
+@pytest.fixture
+def write(peer_lmdb, tmp_path):
+    def write(path, items, database="", **options):
+        (tmp_path / "items.json").write_text(json.dumps([[key.hex(), value.hex()] for key, value in items]))
+        peer_lmdb(WRITE, path, json.dumps(options), database, tmp_path / "items.json")
+
+    return write
+
+
+def values(path):
+    return {key: fields for key, fields in read_dataset(path).items()}
+
+
+@pytest.mark.parametrize("subdir", [True, False])
+def test_values_of_every_size(write, tmp_path, subdir):
+    """In leaves, at the border to overflow pages, in many pages; one leaf and a tree of several levels."""
+    sizes = [0, 1, 100, 2000, *range(2015, 2040), 4079, 4080, 4081, 8176, 100_000]
+    items = [(f"{i:05d}.bin".encode(), noise(i, size)) for i, size in enumerate(sizes * 20)]
+    write(tmp_path / "x.lmdb", items, subdir=subdir)
+    assert values(tmp_path / "x.lmdb") == {key[:-4].decode(): {"bin": value} for key, value in items}
+
+
+def test_images_under_plain_keys(write, tmp_path):
+    items = [(f"{i:08d}".encode(), jpeg(i)) for i in range(30)] + [(b"__len__", b"30")]
+    write(tmp_path / "x", items)
+    assert values(tmp_path / "x") == {key.decode(): {"image": value} for key, value in items[:30]}
+
+
+def test_members(write, tmp_path):
+    files = multi_file_samples(tmp_path / "files", 10)
+    write(tmp_path / "x", [(name.encode(), data) for name, data in files.items()])
+    assert_same_samples(values(tmp_path / "x"), samples_of(files))
+
+
+def test_long_keys_and_many_levels(write, tmp_path):
+    items = [(b"k" * 490 + f"{i:05d}.txt".encode(), f"{i}".encode()) for i in range(3000)]
+    write(tmp_path / "x", items)
+    found = values(tmp_path / "x")
+    assert list(found) == [key[:-4].decode() for key, _ in items]
+    assert [fields["txt"] for fields in found.values()] == [str(i) for i in range(3000)]
+
+
+def test_integer_keys(write, tmp_path):
+    items = [(i.to_bytes(8, "little"), noise(i, i)) for i in range(300)]
+    write(tmp_path / "x", items, database="only", keys={"integerkey": True})
+    assert values(tmp_path / "x") == {str(i): {"data": value} for i, (_, value) in enumerate(items)}
+
+
+def test_databases_by_name(write, stoker_cli, tmp_path):
+    for name in ("train", "test"):
+        write(tmp_path / "x", [(f"{name}{i}.bin".encode(), noise(i, 50)) for i in range(20)], database=name)
+    said = stoker_cli("check", tmp_path / "x", status=1).stdout
+    assert "'test' (20), 'train' (20)" in said and "::test" in said
+    assert list(values(f"{tmp_path}/x::train")) == sorted(f"train{i}" for i in range(20))
+
+
+def test_pickles_are_not_unpickled(write, stoker_cli, tmp_path):
+    import pickle
+
+    write(tmp_path / "x", [(f"{i}".encode(), pickle.dumps((jpeg(i), i))) for i in range(5)])
+    said = stoker_cli("check", tmp_path / "x", status=1).stdout
+    assert "is a Python pickle" in said and "docs/formats/lmdb.md" in said
+
+
+def test_several_values_under_a_key(write, peer_lmdb, stoker_cli, tmp_path):
+    write(tmp_path / "x", [(b"a.bin", b"1"), (b"a.bin", b"2"), (b"b.bin", b"3")], database="d", keys={"dupsort": True})
+    assert "several values" in stoker_cli("check", tmp_path / "x", status=1).stdout
+
+
+def test_read_only_with_a_stale_reader(write, tmp_path, stoker_cli):
+    """The lock file is nobody's business but a writer's."""
+    write(tmp_path / "x", [(b"1.bin", b"one"), (b"2.bin", b"two")])
+    (tmp_path / "x/lock.mdb").write_bytes(b"\xff" * 8192)
+    (tmp_path / "x").chmod(0o555)
+    try:
+        assert stoker_cli("check", tmp_path / "x").stdout
+    finally:
+        (tmp_path / "x").chmod(0o755)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 200])
+def test_what_we_write(peer_lmdb, stoker_cli, tmp_path, count):
+    files = multi_file_samples(tmp_path / "files", count)
+    files |= {"n/big.bin": noise(1, 300_000), "n/a-1.txt": b"before", "n/a.txt": b"behind", "n/edge.bin": noise(2, 2025)}
+    write_files(tmp_path / "folder", files)
+    stoker_cli("pack", tmp_path / "folder", tmp_path / "out", "--to", "lmdb")
+    found = json.loads(peer_lmdb(READ, tmp_path / "out"))
+    items = {bytes.fromhex(key).decode(): bytes.fromhex(value) for key, value in found["items"]}
+    assert samples_of(items).keys() == samples_of(files).keys()
+    assert_same_samples(samples_of(items), samples_of(files))
+    assert list(items) == sorted(items) and found["stat"]["entries"] == len(items)
+    stoker_cli("check", tmp_path / "folder", "--compare", tmp_path / "out")
+
+
+def test_what_we_write_can_be_added_to(write, peer_lmdb, stoker_cli, tmp_path):
+    write_files(tmp_path / "folder", {f"{i}.bin": noise(i, 5000) for i in range(100)})
+    stoker_cli("pack", tmp_path / "folder", tmp_path / "out", "--to", "lmdb")
+    write(tmp_path / "out", [(b"new.bin", b"new")])
+    assert len(json.loads(peer_lmdb(READ, tmp_path / "out"))["items"]) == 101
+    stoker_cli("index", tmp_path / "out")
+    assert read_dataset(tmp_path / "out")["new"] == {"bin": b"new"}
