@@ -1,36 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `stoker time` costs: a loop of torch steps with and without it, interleaved, and recording a step by itself.
+"""What `stoker time` costs: a loop of torch steps with and without it, turn by turn, and recording a step by itself.
 
-    bench/time.py [--stoker build/release/stoker] [--python PYTHON_WITH_TORCH] [--rounds 9] [--steps 2000]
+    bench/time.py [--stoker build/release/stoker] [--python PYTHON_WITH_TORCH] [--rounds 300] [--steps 50]
 
-Each script measures its own loop, so that starting does not count. CPU time beside wall time: on a shared machine the latter says
-more about the neighbours.
+Both processes live all the time and take turns of --steps steps, so that a slow neighbour meets both alike; while it is the
+plain one's turn, stoker itself is stopped. A ratio is of one round; its median comes with a 95 % interval.
 """
 
 import argparse
+import math
+import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 
-# Steps of about 2 ms: a matrix product that is as long as that is calibrated once, and given.
+# A step is as many matrix products as take about 2 ms. Each line of the input is the number of steps of a turn.
 LOOP = """
 import sys, time, torch
 from torch.utils.data import DataLoader, TensorDataset
 torch.set_num_threads(1)
-steps, size, repeat = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-loader = DataLoader(TensorDataset(torch.zeros(steps * 4, 2)), batch_size=4)
-a = torch.rand(size, size)
-def step():
+a = torch.rand(256, 256)
+def step(repeat):
     for _ in range(repeat):
         torch.mm(a, a)
-for _ in range(50):
-    step()
-begin, cpu = time.perf_counter(), time.process_time()
-for (batch,) in loader:
-    step()
-print("loop", (time.perf_counter() - begin) / steps * 1e6, (time.process_time() - cpu) / steps * 1e6)
+for _ in range(100):
+    step(1)
+begin = time.perf_counter()
+for _ in range(200):
+    step(1)
+repeat = max(1, round(0.002 * 200 / (time.perf_counter() - begin)))
+print("ready", repeat, flush=True)
+repeat = int(sys.stdin.readline())
+for line in sys.stdin:
+    steps = int(line)
+    loader = DataLoader(TensorDataset(torch.zeros(steps * 4, 2)), batch_size=4)
+    begin = time.perf_counter()
+    for (batch,) in loader:
+        step(repeat)
+    print("turn", (time.perf_counter() - begin) / steps * 1e6, flush=True)
 """
 
 RECORD = """
@@ -51,44 +61,77 @@ print(watched - plain)
 """
 
 
-def loop_of(command: list, script: pathlib.Path, arguments: list[str]) -> tuple[float, float]:
-    output = subprocess.run([*command, script, *arguments], capture_output=True, text=True, check=True).stdout
-    line = next(line for line in output.splitlines() if line.startswith("loop "))
-    return float(line.split()[1]), float(line.split()[2])
+class Loop:
+    """A process that runs steps when it is told to."""
+
+    def __init__(self, command: list, script: pathlib.Path):
+        self.process = subprocess.Popen(
+            [*command, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+
+    def answer(self, word: str) -> float:
+        for line in self.process.stdout:
+            if line.startswith(word):
+                return float(line.split()[1])
+        raise SystemExit("the loop ended early")
+
+    def tell(self, number: int) -> None:
+        self.process.stdin.write(f"{number}\n")
+        self.process.stdin.flush()
+
+    def turn(self, steps: int) -> float:
+        self.tell(steps)
+        return self.answer("turn")
+
+
+def median_interval(values: list[float]) -> tuple[float, float, float]:
+    """Of independent values, by their ranks."""
+    values = sorted(values)
+    half = 0.98 * math.sqrt(len(values))
+    low, high = int(len(values) / 2 - half), int(len(values) / 2 + half)
+    return statistics.median(values), values[max(low, 0)], values[min(high, len(values) - 1)]
+
+
+def compare(options, program: str, scratch: str) -> None:
+    script = pathlib.Path(scratch) / "loop.py"
+    script.write_text(LOOP)
+    plain = Loop([options.python], script)
+    timed = Loop([program, "time", "--json", "--run", f"{scratch}/run", "--", options.python], script)
+    repeat = round(statistics.mean([plain.answer("ready"), timed.answer("ready")]))
+    ratios, steps = [], []
+    for loop in (plain, timed):
+        loop.tell(repeat)
+        loop.turn(options.steps)
+    for number in range(options.rounds):
+        found = {}
+        for loop in (plain, timed) if number % 2 else (timed, plain):
+            os.kill(timed.process.pid, signal.SIGCONT if loop is timed else signal.SIGSTOP)
+            found[loop] = loop.turn(options.steps)
+        os.kill(timed.process.pid, signal.SIGCONT)
+        ratios.append(found[timed] / found[plain])
+        steps.append(found[plain])
+    for loop in (plain, timed):
+        loop.process.communicate()
+    middle, low, high = median_interval(ratios)
+    print(
+        f"a step of {statistics.median(steps):.0f} us under stoker time: {middle:.4f}x ({low:.4f} to {high:.4f}, 95 %),"
+        f" {len(ratios)} rounds of {options.steps} steps"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stoker", default="build/release/stoker")
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=50)
     options = parser.parse_args()
     program = str(pathlib.Path(options.stoker).resolve())
-    recorder = pathlib.Path(__file__).resolve().parent.parent / "python/stoker"
     with tempfile.TemporaryDirectory() as scratch:
-        script = pathlib.Path(scratch) / "loop.py"
-        script.write_text(LOOP)
-        size, repeat = 256, 1
-        for _ in range(4):  # until a step takes about 2 ms
-            wall, _ = loop_of([options.python], script, ["200", str(size), str(repeat)])
-            repeat = max(1, round(repeat * 2000 / wall))
-        arguments = [str(options.steps), str(size), str(repeat)]
-        walls, cpus, plain = [], [], []
-        for number in range(options.rounds):
-            timed = [program, "time", "--json", "--run", f"{scratch}/run{number}", "--", options.python]
-            both = [([options.python], "plain"), (timed, "timed")]
-            found = {}
-            for command, name in both if number % 2 else both[::-1]:
-                found[name] = loop_of(command, script, arguments)
-            walls.append(found["timed"][0] / found["plain"][0])
-            cpus.append(found["timed"][1] / found["plain"][1])
-            plain.append(found["plain"][0])
-        for name, ratios in (("wall", walls), ("CPU", cpus)):
-            middle, least, most = statistics.median(ratios), min(ratios), max(ratios)
-            print(f"a step of {statistics.median(plain):.0f} us under stoker time, {name} time: {middle:.4f}x ({least:.4f} to {most:.4f})")
-        cost = subprocess.run([options.python, "-c", RECORD, recorder], capture_output=True, text=True, check=True).stdout
-        print(f"recording a step: {float(cost):.2f} us")
+        compare(options, program, scratch)
+    recorder = pathlib.Path(__file__).resolve().parent.parent / "python/stoker"
+    cost = subprocess.run([options.python, "-c", RECORD, recorder], capture_output=True, text=True, check=True).stdout
+    print(f"recording a step: {float(cost):.2f} us")
 
 
 if __name__ == "__main__":

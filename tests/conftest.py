@@ -158,6 +158,7 @@ peer_torch = peer_fixture("torch")
 peer_tensorflow = peer_fixture("tensorflow")
 peer_tensorboard = peer_fixture("tensorboard")
 peer_lmdb = peer_fixture("lmdb")
+peer_scipy = peer_fixture("scipy")
 
 
 # --- Another user, a small file system ------------------------------------------------------------

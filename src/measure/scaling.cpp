@@ -14,7 +14,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kReweightings = 20;  // each makes the weights those of the fit before
+constexpr int kReweightings = 100;  // each makes the weights those of the fit before
 constexpr size_t kResamples = 1000;
 constexpr size_t kMostUnits = 1'000'000;
 constexpr uint64_t kSeed = 0x5CA1E;
@@ -43,9 +43,14 @@ std::vector<double> numbers_of_units(std::span<const ScalingPoint> points) {
 
 size_t parameters_of(ScalingModel model) { return model == ScalingModel::usl ? 3 : 2; }
 
-/// The models are sums of these, multiplied with gamma, once for the rate (gustafson) and else for
-/// the time per unit of work, units / rate.
-Vector terms(double units) { return {1, units - 1, units * (units - 1)}; }
+/// The models are sums of these with factors that are not below zero: the rate (gustafson: alpha
+/// gamma + (1 - alpha) gamma N), or the time per unit of work, N / rate (amdahl: (1 - alpha) /
+/// gamma
+/// + alpha / gamma N). So alpha stays between 0 and 1.
+Vector terms(ScalingModel model, double units) {
+  if (model == ScalingModel::usl) return {1, units - 1, units * (units - 1)};
+  return {1, units, 0};
+}
 
 double target(ScalingModel model, const ScalingPoint& point) {
   return model == ScalingModel::gustafson ? point.rate : point.units / point.rate;
@@ -82,25 +87,27 @@ std::optional<Vector> fit_factors(ScalingModel model, std::span<const ScalingPoi
   std::array<Vector, 3> matrix = {};
   Vector right = {};
   for (size_t p = 0; p < points.size(); ++p) {
-    const Vector row = terms(points[p].units);
+    const Vector row = terms(model, points[p].units);
     const double weight = 1 / (scales[p] * scales[p]);
     for (size_t i = 0; i < 3; ++i) {
       right[i] += weight * row[i] * target(model, points[p]);
       for (size_t j = 0; j < 3; ++j) matrix[i][j] += weight * row[i] * row[j];
     }
   }
-  const bool third = model == ScalingModel::usl;
+  const bool usl = model == ScalingModel::usl;
   std::optional<Vector> best;
   double least = std::numeric_limits<double>::infinity();
   // So few that every choice of factors that are zero can be tried.
-  for (const auto& [second, last] :
-       {std::pair{true, third}, {true, false}, {false, third}, {false, false}}) {
-    const auto found = solve(matrix, right, {true, second, last});
-    if (!found || !((*found)[0] > 0) || (*found)[1] < 0 || (*found)[2] < 0) continue;
+  for (unsigned choice = 1; choice < (usl ? 8 : 4); ++choice) {
+    const auto found = solve(matrix, right, {(choice & 1) != 0, (choice & 2) != 0, choice >= 4});
+    if (!found || std::any_of(found->begin(), found->end(), [](double f) { return !(f >= 0); })) {
+      continue;
+    }
+    if (usl && (*found)[0] == 0) continue;  // it is 1 / gamma
     double squares = 0;
     for (size_t p = 0; p < points.size(); ++p) {
       const double off =
-          (target(model, points[p]) - sum(*found, terms(points[p].units))) / scales[p];
+          (target(model, points[p]) - sum(*found, terms(model, points[p].units))) / scales[p];
       squares += off * off;
     }
     if (squares >= least) continue;
@@ -118,14 +125,20 @@ double rate_of(const ScalingFit& fit, double units) {
 ScalingFit fit_of(ScalingModel model, const Vector& factors, std::span<const ScalingPoint> points) {
   ScalingFit fit;
   fit.model = model;
-  if (model == ScalingModel::gustafson) {
-    fit.gamma = factors[0];
-    fit.alpha = 1 - std::min(1.0, factors[1] / factors[0]);
-  } else {
-    fit.gamma = 1 / factors[0];
-    fit.alpha = factors[1] / factors[0];
-    if (model == ScalingModel::amdahl) fit.alpha = std::min(1.0, fit.alpha);
-    fit.beta = factors[2] / factors[0];
+  switch (model) {
+    case ScalingModel::amdahl:
+      fit.gamma = 1 / (factors[0] + factors[1]);
+      fit.alpha = factors[1] * fit.gamma;
+      break;
+    case ScalingModel::gustafson:
+      fit.gamma = factors[0] + factors[1];
+      fit.alpha = factors[0] / fit.gamma;
+      break;
+    case ScalingModel::usl:
+      fit.gamma = 1 / factors[0];
+      fit.alpha = factors[1] / factors[0];
+      fit.beta = factors[2] / factors[0];
+      break;
   }
   double squares = 0;
   for (const ScalingPoint& point : points) {
@@ -189,12 +202,14 @@ std::optional<ScalingFit> fit_scaling(ScalingModel model, std::span<const Scalin
   for (int i = 0; i < kReweightings; ++i) {
     const auto next = fit_factors(model, good, scales);
     if (!next) return std::nullopt;
-    const bool settled = factors && std::abs((*next)[0] / (*factors)[0] - 1) < 1e-12 &&
-                         std::abs((*next)[1] - (*factors)[1]) < 1e-12 * (*next)[0] &&
-                         std::abs((*next)[2] - (*factors)[2]) < 1e-12 * (*next)[0];
+    const double size = (*next)[0] + (*next)[1];
+    bool settled = factors.has_value();
+    for (size_t k = 0; k < 3 && settled; ++k) {
+      settled = std::abs((*next)[k] - (*factors)[k]) < 1e-12 * size;
+    }
     factors = next;
     if (settled) break;
-    for (size_t p = 0; p < good.size(); ++p) scales[p] = sum(*factors, terms(good[p].units));
+    for (size_t p = 0; p < good.size(); ++p) scales[p] = sum(*factors, terms(model, good[p].units));
   }
   return fit_of(model, *factors, good);
 }

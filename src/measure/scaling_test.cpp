@@ -49,6 +49,19 @@ ScalingFit some_curve(Random& random, ScalingModel model, double most) {
   return fit;
 }
 
+TEST(Scaling, WhatOnlyGetsSlowerHasNoPartInParallel) {
+  // alpha can be no more than 1: then N / rate = N / gamma, and 1 / gamma the mean of 1 / rate.
+  const std::vector<ScalingPoint> points = {{1, 100}, {2, 80}, {4, 60}};
+  const auto amdahl = fit_scaling(ScalingModel::amdahl, points);
+  ASSERT_TRUE(amdahl);
+  EXPECT_EQ(amdahl->alpha, 1);
+  EXPECT_NEAR(amdahl->gamma, 3 / (1 / 100. + 1 / 80. + 1 / 60.), 1e-9);
+  const auto gustafson = fit_scaling(ScalingModel::gustafson, points);
+  ASSERT_TRUE(gustafson);
+  EXPECT_EQ(gustafson->alpha, 1);
+  EXPECT_NEAR(gustafson->gamma, 80, 1e-9);
+}
+
 TEST(FitScaling, FindsTheParametersOfNoisyCurves) {
   struct Claim {
     ScalingModel model;
