@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "format/folder.h"
 #include "format/lmdb.h"
+#include "format/npy.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
 
@@ -22,6 +23,7 @@ constexpr std::array kFormats = {
     Format{"tar", detect_tar, scan_tar, &kTarWrite},
     Format{"tfrecord", detect_tfrecord, scan_tfrecord, &kTfrecordWrite},
     Format{"lmdb", detect_lmdb, scan_lmdb, &kLmdbWrite},
+    Format{"npy", detect_npy, scan_npy, &kNpyWrite},
     kFolder,  // takes any directory
 };
 
@@ -31,7 +33,6 @@ struct Magic {
 using namespace std::string_view_literals;
 constexpr std::array kMagics = {
     Magic{"\x89HDF\r\n\x1a\n"sv, "an HDF5 file"},
-    Magic{"\x93NUMPY"sv, "a NumPy array"},
     Magic{"ARROW1"sv, "an Arrow file"},
     Magic{"PAR1"sv, "a Parquet file"},
     Magic{"hsqs"sv, "a squashfs image"},

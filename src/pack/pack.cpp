@@ -222,7 +222,7 @@ Plan begin_anew(const Source& source, const DatasetPaths& paths, const WriteForm
                   [](const Part& part) { return part.compression != Compression::none; });
   if (compressed && options.shuffle) {
     throw Error(ErrorKind::usage,
-                fmt::format("{}: is compressed and can only be read front to back: pack it first "
+                fmt::format("{}: is compressed, or in Fortran order, and can only be read front to back: pack it first "
                             "without --shuffle, then shuffle the result",
                             printable(paths.path)));
   }
