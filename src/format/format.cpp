@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "format/folder.h"
+#include "format/hdf5.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
 
@@ -20,6 +21,7 @@ constexpr Format kFolder = {"folder", detect_folder, scan_folder, nullptr};
 constexpr std::array kFormats = {
     Format{"tar", detect_tar, scan_tar, &kTarWrite},
     Format{"tfrecord", detect_tfrecord, scan_tfrecord, &kTfrecordWrite},
+    Format{"hdf5", detect_hdf5, scan_hdf5, nullptr, true},
     kFolder,  // takes any directory
 };
 
@@ -115,6 +117,12 @@ Detected detect_format(const Source& source) {
     if (listed && format.detect != kFolder.detect) continue;
     auto layout = format.detect(source);
     if (!layout) continue;
+    if (!source.inner.empty() && !format.has_inner) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("{}::{}: is a {}, which has no parts with names",
+                              printable(source.root + "/" + source.file), printable(source.inner),
+                              format.name));
+    }
     if (layout->parts.empty()) refuse_empty(source, *layout);
     return {&format, std::move(*layout)};
   }

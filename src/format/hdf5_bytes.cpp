@@ -88,6 +88,14 @@ std::vector<std::byte> Hdf5Bytes::read(uint64_t address, uint64_t length, std::s
   return bytes;
 }
 
+size_t Hdf5Bytes::peek(uint64_t offset, MutableBytes into) {
+  if (offset >= size_) return 0;
+  const MutableBytes there = into.first(std::min<uint64_t>(into.size(), size_ - offset));
+  if (there.size() > kPage) return file_.read_at(offset, there);
+  read_paged(offset, there);
+  return there.size();
+}
+
 void Hdf5Bytes::read_paged(uint64_t offset, MutableBytes into) {
   while (!into.empty()) {
     const uint64_t number = offset / kPage;

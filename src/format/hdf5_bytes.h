@@ -96,6 +96,8 @@ class Hdf5Bytes {
   /// The bytes of a structure; throws where it does not lie in the file or is larger than any that
   /// a library writes.
   std::vector<std::byte> read(uint64_t address, uint64_t length, std::string_view what);
+  /// Fills `into` from `offset` of the file as far as that goes, and says how far.
+  size_t peek(uint64_t offset, MutableBytes into);
   Hdf5Cursor cursor(Bytes bytes, uint64_t address, std::string_view what) const {
     return {bytes, base_ + address, what, offset_size_, length_size_};
   }

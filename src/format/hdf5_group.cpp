@@ -12,9 +12,28 @@ namespace stoker {
 namespace {
 
 constexpr int kMostSoftLinks = 16;
+constexpr size_t kLongestName = 65'536;
+
+/// Collects the links of one group. Many entries may name one long name.
+class Links {
+ public:
+  Hdf5Link& add(Hdf5Link link, uint64_t offset) {
+    bytes_ += sizeof(Hdf5Link) + link.name.size() + link.target.size();
+    constexpr uint64_t kMostBytes = uint64_t{1} << 28;
+    if (bytes_ > kMostBytes || link.name.size() > kLongestName) {
+      throw Hdf5Error(ErrorKind::corrupt, offset, "a group with too many links, or too long ones");
+    }
+    return all.emplace_back(std::move(link));
+  }
+
+  std::vector<Hdf5Link> all;
+
+ private:
+  uint64_t bytes_ = 0;
+};
 
 void read_symbol_node(Hdf5File& file, const Hdf5LocalHeap& names, uint64_t address,
-                      std::vector<Hdf5Link>& links) {
+                      Links& links) {
   Hdf5Bytes& bytes = file.bytes();
   const std::vector<std::byte> head = bytes.read(address, 8, "symbol table node");
   Hdf5Cursor cursor = bytes.cursor(head, address, "symbol table node");
@@ -26,7 +45,7 @@ void read_symbol_node(Hdf5File& file, const Hdf5LocalHeap& names, uint64_t addre
   const std::vector<std::byte> body = bytes.read(address + 8, count * entry, "symbol table node");
   Hdf5Cursor entries = bytes.cursor(body, address + 8, "symbol table node");
   for (uint64_t i = 0; i < count; ++i) {
-    Hdf5Link& link = links.emplace_back();
+    Hdf5Link link;
     link.name = names.text(entries.address());
     link.address = entries.address();
     constexpr uint32_t kSoft = 2;
@@ -37,17 +56,16 @@ void read_symbol_node(Hdf5File& file, const Hdf5LocalHeap& names, uint64_t addre
       link.address = kNowhere;
       link.target = names.text(load<uint32_t>(scratch.data()));
     }
+    links.add(std::move(link), entries.offset());
   }
 }
 
-std::vector<Hdf5Link> read_symbol_table(Hdf5File& file, const Hdf5Message& message) {
+void read_symbol_table(Hdf5File& file, const Hdf5Message& message, Links& links) {
   Hdf5Cursor cursor = file.cursor(message, "symbol table");
   const uint64_t tree = cursor.address();
   const Hdf5LocalHeap names(file.bytes(), cursor.address());
-  std::vector<Hdf5Link> links;
   walk_btree1(file.bytes(), tree, 0, file.bytes().length_size(),
               [&](const Hdf5Cursor&, uint64_t node) { read_symbol_node(file, names, node, links); });
-  return links;
 }
 
 Hdf5Link parse_link(Hdf5Cursor cursor) {
@@ -69,7 +87,7 @@ Hdf5Link parse_link(Hdf5Cursor cursor) {
 }
 
 /// Links that lie in a heap, where there are many.
-void read_dense(Hdf5File& file, const Hdf5Message& message, std::vector<Hdf5Link>& links) {
+void read_dense(Hdf5File& file, const Hdf5Message& message, Links& links) {
   Hdf5Cursor cursor = file.cursor(message, "link info");
   cursor.version(0, 0);
   const uint8_t flags = cursor.u8();
@@ -82,7 +100,8 @@ void read_dense(Hdf5File& file, const Hdf5Message& message, std::vector<Hdf5Link
   walk_btree2(file.bytes(), tree, kByName, [&](Hdf5Cursor record) {
     record.skip(4);  // hash of the name
     const Hdf5FractalHeap::Object object = heap.object(record);
-    links.push_back(parse_link(file.bytes().cursor(object.bytes, object.address, "link")));
+    links.add(parse_link(file.bytes().cursor(object.bytes, object.address, "link")),
+              object.address);
   });
 }
 
@@ -118,15 +137,16 @@ std::optional<std::vector<Hdf5Link>> read_hdf5_links(Hdf5File& file, const Hdf5M
   const Hdf5Message* const table = find_message(messages, Hdf5Message::symbol_table);
   const Hdf5Message* const info = find_message(messages, Hdf5Message::link_info);
   if (table == nullptr && info == nullptr) return std::nullopt;
-  std::vector<Hdf5Link> links;
-  if (table != nullptr) links = read_symbol_table(file, *table);
+  Links links;
+  if (table != nullptr) read_symbol_table(file, *table, links);
   for (const Hdf5Message& message : messages) {
-    if (message.kind == Hdf5Message::link) links.push_back(parse_link(file.cursor(message, "link")));
+    if (message.kind != Hdf5Message::link) continue;
+    links.add(parse_link(file.cursor(message, "link")), message.address);
   }
   if (info != nullptr) read_dense(file, *info, links);
-  std::sort(links.begin(), links.end(),
+  std::sort(links.all.begin(), links.all.end(),
             [](const Hdf5Link& a, const Hdf5Link& b) { return a.name < b.name; });
-  return links;
+  return std::move(links.all);
 }
 
 std::optional<uint64_t> find_hdf5_object(Hdf5File& file, std::string_view path) {

@@ -174,7 +174,7 @@ void parse_array(Hdf5Cursor& message, const Head& head, unsigned depth, Hdf5Type
 Hdf5Type parse_type(Hdf5Cursor& message, unsigned depth) {
   if (depth > kDeepest) message.fail("types nested too deeply");
   const uint8_t first = message.u8();
-  const Head head{first >> 4U, static_cast<uint32_t>(message.number(3))};
+  const Head head{unsigned{first} >> 4U, static_cast<uint32_t>(message.number(3))};
   const unsigned kind = first & 15U;
   if (head.version < 1 || head.version > 5 || kind > 10) {
     throw Hdf5Error(ErrorKind::unsupported, message.offset(),
