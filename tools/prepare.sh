@@ -158,7 +158,7 @@ environment() {
   exec 9>&-
 }
 
-peers=(webdataset torch tensorflow tensorboard)
+peers=(webdataset torch tensorflow tensorboard hdf5)
 
 # Where the environment of a group of peers lies: one per requirements file and Python version.
 peer_directory() {

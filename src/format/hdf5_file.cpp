@@ -16,6 +16,8 @@ constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n"sv;
 constexpr size_t kMostRanges = 65'536;
 constexpr size_t kMostMessages = 1 << 20;
 constexpr uint64_t kMostKept = uint64_t{1} << 28;
+// Beside the kind of a message that only says where it is to be found.
+constexpr uint16_t kElsewhere = 0x100;
 
 }  // namespace
 
@@ -144,6 +146,14 @@ void Hdf5File::compare_end(uint64_t offset, uint64_t base, uint64_t stated_end) 
 }
 
 Hdf5Messages Hdf5File::messages(uint64_t address) {
+  Hdf5Messages all = own_messages(address);
+  for (Hdf5Message& message : all) {
+    if (message.kind >= kElsewhere) message = shared(message);
+  }
+  return all;
+}
+
+Hdf5Messages Hdf5File::own_messages(uint64_t address) {
   constexpr uint64_t kShortest = 16;
   Header header;
   const std::vector<std::byte> begin = bytes_.read(address, kShortest, "object header");
@@ -167,9 +177,6 @@ Hdf5Messages Hdf5File::messages(uint64_t address) {
     } else {
       take_messages(cursor, range.address, header);
     }
-  }
-  for (Hdf5Message& message : header.kept) {
-    if (message.kind >= 0x100) message = shared(message);
   }
   return std::move(header.kept);
 }
@@ -252,7 +259,7 @@ void Hdf5File::keep(Hdf5Message message, uint8_t flags, Header& header) {
   header.kept_bytes += message.bytes.size() + sizeof(Hdf5Message);
   if (header.kept_bytes > kMostKept) cursor.fail("too many messages");
   constexpr uint8_t kShared = 2;
-  if ((flags & kShared) != 0) message.kind |= 0x100;  // resolved when all are read
+  if ((flags & kShared) != 0) message.kind |= kElsewhere;
   header.kept.push_back(std::move(message));
 }
 
@@ -269,15 +276,8 @@ Hdf5Message Hdf5File::shared(const Hdf5Message& message) {
   const uint64_t address = cursor.address();
   const auto wanted = static_cast<uint16_t>(message.kind & 0xFF);
   // The message of another object, which must not lead on to a third.
-  Header header;
-  const std::vector<std::byte> begin = bytes_.read(address, 16, "shared object header");
-  header.is_new = as_text(begin).starts_with("OHDR");
-  if (header.is_new) {
-    read_new_header(address, header);
-  } else {
-    read_old_header(address, header);
-  }
-  const Hdf5Message* const found = find_message(header.kept, wanted);
+  const Hdf5Messages others = own_messages(address);
+  const Hdf5Message* const found = find_message(others, wanted);
   if (found == nullptr) cursor.fail("the object it points at has no such message");
   return *found;
 }

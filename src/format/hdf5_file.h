@@ -68,6 +68,8 @@ class Hdf5File {
   };
   struct Header;
 
+  /// Without those that lie in other objects.
+  Hdf5Messages own_messages(uint64_t address);
   void read_superblock(uint64_t offset);
   void read_old_superblock(Hdf5Cursor& cursor, uint8_t version);
   void read_new_superblock(Hdf5Cursor& cursor, uint8_t version);
