@@ -21,7 +21,7 @@ constexpr Format kFolder = {"folder", detect_folder, scan_folder, nullptr};
 constexpr std::array kFormats = {
     Format{"tar", detect_tar, scan_tar, &kTarWrite},
     Format{"tfrecord", detect_tfrecord, scan_tfrecord, &kTfrecordWrite},
-    Format{"hdf5", detect_hdf5, scan_hdf5, nullptr, true},
+    Format{"hdf5", detect_hdf5, scan_hdf5, &kHdf5Write, true},
     kFolder,  // takes any directory
 };
 

@@ -18,4 +18,6 @@ std::optional<Layout> detect_hdf5(const Source& source);
 
 void scan_hdf5(const Source& source, const Layout& layout, const Part& part, ScanSink& sink);
 
+extern const WriteFormat kHdf5Write;
+
 }  // namespace stoker
