@@ -159,6 +159,7 @@ peer_tensorflow = peer_fixture("tensorflow")
 peer_tensorboard = peer_fixture("tensorboard")
 peer_lmdb = peer_fixture("lmdb")
 peer_scipy = peer_fixture("scipy")
+peer_hdf5 = peer_fixture("hdf5")
 
 
 # --- Another user, a small file system ------------------------------------------------------------

@@ -158,7 +158,7 @@ environment() {
   exec 9>&-
 }
 
-peers=(webdataset torch tensorflow tensorboard scipy lmdb)
+peers=(webdataset torch tensorflow tensorboard scipy lmdb hdf5)
 
 # Where the environment of a group of peers lies: one per requirements file and Python version.
 peer_directory() {

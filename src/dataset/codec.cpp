@@ -29,6 +29,11 @@ struct CodecRow {
 constexpr std::array kCodecs = {
     CodecRow{CodecId::zlib, decode_zlib, 1032},
     CodecRow{CodecId::zstd, decode_zstd, 1 << 15},  // 128 KiB of one byte take 4
+    CodecRow{CodecId::shuffle, decode_shuffle, 1},
+    CodecRow{CodecId::fletcher32, decode_fletcher32, 1},
+    CodecRow{CodecId::lzf, decode_lzf, 128},       // 264 bytes take 3
+    CodecRow{CodecId::szip, decode_szip, 1 << 14},  // a line of 4096 samples takes some 4 bytes
+    CodecRow{CodecId::fill, decode_fill, 1},
 };
 
 const CodecRow& row_of(uint16_t id) {
@@ -42,6 +47,7 @@ const CodecRow& row_of(uint16_t id) {
 
 uint64_t decoded_limit(std::span<const Codec> chain, uint64_t stored_length) {
   uint64_t limit = std::min(stored_length, kMaxBlock);
+  if (chain.size() == 1 && row_of(chain[0].id).id == CodecId::fill) limit = kLargestFill;
   for (const Codec& codec : chain) limit = std::min(limit * row_of(codec.id).ratio, kMaxBlock);
   return limit;
 }

@@ -22,7 +22,11 @@ enum class CodecId : uint16_t {
   fletcher32 = 7,  // HDF5: a checksum in the last 4 bytes
   lzf = 8,
   szip = 9,  // options mask, bits per pixel, pixels per block, pixels per scanline
+  fill = 16,  // nothing is stored: u32 length, then the bytes that are repeated (zeros if none)
 };
+
+/// What a sample that was never written may take: it is made up in memory.
+inline constexpr uint64_t kLargestFill = uint64_t{1} << 26;
 
 /// More bytes than `stored_length` bytes can decode to: whoever claims more lies.
 uint64_t decoded_limit(std::span<const Codec> chain, uint64_t stored_length);

@@ -16,5 +16,11 @@ namespace stoker {
 
 std::vector<std::byte> decode_zlib(Bytes stored, std::string_view parameters, uint64_t limit);
 std::vector<std::byte> decode_zstd(Bytes stored, std::string_view parameters, uint64_t limit);
+std::vector<std::byte> decode_shuffle(Bytes stored, std::string_view parameters, uint64_t limit);
+std::vector<std::byte> decode_fletcher32(Bytes stored, std::string_view parameters, uint64_t limit);
+std::vector<std::byte> decode_lzf(Bytes stored, std::string_view parameters, uint64_t limit);
+std::vector<std::byte> decode_szip(Bytes stored, std::string_view parameters, uint64_t limit);
+/// Nothing is stored: `parameters` say how many bytes there are, and what they repeat.
+std::vector<std::byte> decode_fill(Bytes stored, std::string_view parameters, uint64_t limit);
 
 }  // namespace stoker

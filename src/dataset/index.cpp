@@ -19,10 +19,15 @@ namespace fs = std::filesystem;
 
 DatasetPaths DatasetPaths::of(const std::string& path) {
   std::error_code failed;
-  const fs::path real = fs::canonical(path, failed);
-  if (failed) throw system_error(path, "cannot open", failed.value());
   DatasetPaths paths;
   paths.path = path;
+  fs::path real = fs::canonical(path, failed);
+  const size_t colons = path.find("::");
+  if (failed && colons != path.npos) {
+    real = fs::canonical(path.substr(0, colons), failed);
+    paths.inner = path.substr(colons + 2);
+  }
+  if (failed) throw system_error(path, "cannot open", failed.value());
   if (fs::is_directory(real)) {
     paths.root = real.string();
     paths.beside = (real / kIndexDirectory).string();
@@ -31,8 +36,14 @@ DatasetPaths DatasetPaths::of(const std::string& path) {
     paths.file = real.filename().string();
     paths.beside = (real.parent_path() / kIndexDirectory / real.filename()).string();
   }
+  std::string whole = real.string();
+  if (!paths.inner.empty()) {
+    whole += "::" + paths.inner;
+    const std::string name = "::" + percent_escape(paths.inner, "/");
+    paths.beside += paths.file.empty() ? "/" + name : name;
+  }
   paths.cache = (fs::path(cache_directory()) / "stoker" / "index" /
-                 fmt::format("{:016x}", hash64(real.string())))
+                 fmt::format("{:016x}", hash64(whole)))
                     .string();
   return paths;
 }

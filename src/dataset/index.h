@@ -18,10 +18,11 @@ struct DatasetPaths {
   std::string path;    // as given: a directory, or a single file
   std::string root;    // what shard paths are relative to
   std::string file;    // name of the single file, or empty
+  std::string inner;   // "train" of x.h5::train: what of the file is meant
   std::string beside;  // index directory beside the data
   std::string cache;   // index directory in the user's cache
 
-  /// Throws Error(not_found) where there is nothing at `path`.
+  /// Throws Error(not_found) where there is nothing at `path`, which may end in ::INNER.
   static DatasetPaths of(const std::string& path);
   /// Throws Error(corrupt) where `pack` has begun to write the dataset and was not finished.
   void refuse_unfinished() const;

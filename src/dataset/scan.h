@@ -75,6 +75,8 @@ class ScanSink {
   virtual void fault(Fault fault) = 0;
   /// A member that begins there was left alone because its base name begins with a dot.
   virtual void hidden(uint64_t /*offset*/) {}
+  /// A field that lies in more pieces is refused: reading it would be slow.
+  virtual size_t most_pieces() const { return 64; }
   /// How many threads the scan of one part may use.
   virtual unsigned threads() const { return 1; }
 };

@@ -11,6 +11,7 @@
 #include "format/folder.h"
 #include "format/lmdb.h"
 #include "format/npy.h"
+#include "format/hdf5.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
 
@@ -24,6 +25,7 @@ constexpr std::array kFormats = {
     Format{"tfrecord", detect_tfrecord, scan_tfrecord, &kTfrecordWrite},
     Format{"lmdb", detect_lmdb, scan_lmdb, &kLmdbWrite},
     Format{"npy", detect_npy, scan_npy, &kNpyWrite},
+    Format{"hdf5", detect_hdf5, scan_hdf5, &kHdf5Write, true},
     kFolder,  // takes any directory
 };
 
@@ -118,6 +120,12 @@ Detected detect_format(const Source& source) {
     if (listed && format.detect != kFolder.detect) continue;
     auto layout = format.detect(source);
     if (!layout) continue;
+    if (!source.inner.empty() && !format.has_inner) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("{}::{}: is a {}, which has no parts with names",
+                              printable(source.root + "/" + source.file), printable(source.inner),
+                              format.name));
+    }
     if (layout->parts.empty()) refuse_empty(source, *layout);
     return {&format, std::move(*layout)};
   }

@@ -23,6 +23,7 @@ struct Source {
   std::string file;  // where the dataset is a single file: its name in root
   std::string list;  // folder only: a CSV or JSON-lines file that says which files, and columns
   FileSystem* file_system = nullptr;
+  std::string inner = {};  // what of a file is meant that holds several datasets: "x.h5::train"
 };
 
 /// Names of a folder's files, packed: a million of them are held at once.
@@ -178,6 +179,7 @@ struct Format {
   /// still be found. Throws only where the system fails.
   void (*scan)(const Source& source, const Layout& layout, const Part& part, ScanSink& sink);
   const WriteFormat* write;  // null: read-only
+  bool has_inner = false;    // understands Source::inner
 };
 
 /// Every format stoker knows, most specific first.

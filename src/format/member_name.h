@@ -42,6 +42,8 @@ struct FieldOfSuffix {
 /// all is the bytes field `data`.
 FieldOfSuffix field_of_suffix(std::string_view suffix);
 bool is_image_suffix(std::string_view suffix);
+/// The ending that files with such a beginning have; empty where it is not known.
+std::string_view image_suffix(std::string_view begin);
 bool is_text_suffix(std::string_view suffix);
 
 /// The suffix under which a field is stored so that field_of_suffix() gives it back: the one it

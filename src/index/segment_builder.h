@@ -34,6 +34,9 @@ class SegmentBuilder final : public ScanSink {
   void fault(Fault fault) override { segment_.add_fault(std::move(fault)); }
   void hidden(uint64_t) override { ++hidden_names; }
   unsigned threads() const override { return threads_; }
+  size_t most_pieces() const override {
+    return options_.any_pieces ? SIZE_MAX : ScanSink::most_pieces();
+  }
 
   /// Writes what is left; the entries are then complete.
   void finish();

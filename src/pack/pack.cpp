@@ -46,6 +46,7 @@ std::vector<std::string> dataset_directories(const PackOptions& options) {
 /// The source as it is now, in a directory of the caller's.
 Index scan_now(const Source& source, const PackOptions& options, const std::string& directory) {
   IndexOptions scan;
+  scan.any_pieces = true;
   scan.jobs = options.jobs;
   scan.progress = options.progress;
   (void)build_index_in(source, detect_format(source), directory, scan);

@@ -350,6 +350,7 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
                const std::string& source_name, const std::string& source_index,
                const std::string& directory, const PackOptions& options) {
   IndexOptions scan;
+  scan.any_pieces = true;
   scan.earlier = source_index;
   scan.jobs = options.jobs;
   scan.progress = options.progress;

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/hdf5.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <list>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "format/hdf5_columns.h"
+#include "format/hdf5_select.h"
+#include "format/shard_directory.h"
+#include "format/tf_example.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::string_view kEndings[] = {".h5", ".hdf5", ".hdf", ".h5py", ".he5"};
+
+bool is_shard_name(std::string_view name) {
+  return std::any_of(std::begin(kEndings), std::end(kEndings), [&](std::string_view ending) {
+    return name.size() > ending.size() && name.ends_with(ending);
+  });
+}
+
+/// What keys of a shard begin with, where there are several.
+std::string stem_of(std::string_view name) {
+  name.remove_prefix(name.rfind('/') + 1);
+  for (const std::string_view ending : kEndings) {
+    if (name.size() > ending.size() && name.ends_with(ending)) name.remove_suffix(ending.size());
+  }
+  std::string stem(name);
+  std::replace(stem.begin(), stem.end(), '.', '_');
+  return stem;
+}
+
+class Hdf5Scan {
+ public:
+  Hdf5Scan(const OpenedShard& shard, const Source& source, const Part& part, bool several,
+           ScanSink& sink)
+      : shard_(part.shard), number_(shard.number), sink_(sink), file_(*shard.file),
+        heap_(file_.bytes()) {
+    if (several) stem_ = stem_of(part.shard);
+    for (const Hdf5Note& note : file_.notes()) fault(note.offset, note.cause);
+    selection_ = select_hdf5(file_, source.inner, part.shard);
+    for (const Hdf5Problem& problem : selection_.problems) {
+      sink_.fault({shard_, problem.offset, "", problem.name, problem.cause});
+    }
+    for (const Hdf5Named& named : selection_.datasets) add_dataset(named);
+  }
+
+  void run() {
+    if (columns_.empty()) return;
+    // The best of codecs makes so much of a byte; rows beyond that exist on paper alone.
+    constexpr uint64_t kMostPerByte = 1 << 14;
+    if (selection_.rows / kMostPerByte > file_.bytes().size()) {
+      return fault(0, fmt::format("states {} samples, which a file of {} bytes cannot hold",
+                                  selection_.rows, file_.bytes().size()));
+    }
+    std::vector<FoundField> fields(columns_.size());
+    for (uint64_t row = 0; row < selection_.rows; ++row) {
+      if (take(row, fields)) sink_.sample(key_, fields);
+    }
+    report();
+  }
+
+ private:
+  /// Samples in a row that cannot be read for one reason.
+  struct Lost {
+    std::string field, cause, first, last;
+    uint64_t offset = 0, count = 0;
+  };
+
+  void fault(uint64_t offset, std::string cause) {
+    sink_.fault({shard_, offset, {}, {}, std::move(cause)});
+  }
+
+  void add_dataset(const Hdf5Named& named) {
+    const Hdf5Dataset& dataset = named.dataset;
+    try {
+      rows_.emplace_back(file_, dataset, number_, sink_);
+      const bool alone = selection_.datasets.size() == 1;
+      add_columns(named.name, alone, dataset.type, 0);
+    } catch (const Hdf5Error& error) {
+      sink_.fault({shard_, error.offset(), "", named.name, error.what()});
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported && error.kind() != ErrorKind::corrupt) throw;
+      const uint64_t offset = file_.bytes().offset_of(dataset.address, 0, "dataset");
+      sink_.fault({shard_, offset, "", named.name, error.what()});
+    }
+  }
+
+  /// The members of a compound are fields of their own; `bare`: without the dataset's name.
+  void add_columns(const std::string& name, bool bare, const Hdf5Type& type, uint64_t offset) {
+    if (type.kind != Hdf5Class::compound) {
+      try {
+        add_column(name, type, offset);
+      } catch (const Hdf5Error&) {
+        throw;
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::unsupported) throw;
+        const uint64_t at = rows_.back().dataset().address;
+        sink_.fault({shard_, file_.bytes().offset_of(at, 0, "dataset"), "", name, error.what()});
+      }
+      return;
+    }
+    for (const Hdf5Member& member : type.members) {
+      const std::string full = bare ? member.name : name + "." + member.name;
+      add_columns(full, false, member.type, offset + member.offset);
+    }
+  }
+
+  void add_column(const std::string& name, const Hdf5Type& type, uint64_t offset) {
+    Hdf5Column column(name, rows_.back(), heap_, type, offset, sink_.most_pieces());
+    if (name == kKeyFeature && column.is_text()) {
+      keys_.emplace(std::move(column));
+    } else {
+      columns_.push_back(std::move(column));
+    }
+  }
+
+  /// Finds the fields of a row; false where one of them is lost.
+  bool take(uint64_t row, std::vector<FoundField>& fields) {
+    const std::string* which = nullptr;
+    try {
+      key_ = stem_.empty() ? std::to_string(row) : fmt::format("{}-{:08}", stem_, row);
+      if (keys_) {
+        which = &keys_->name();
+        key_ = keys_->value(row, file_, kMaxKey);
+      }
+      for (size_t i = 0; i < columns_.size(); ++i) {
+        which = &columns_[i].name();
+        columns_[i].find(row, file_, fields[i]);
+        if (fields[i].extent.container == Container::shard) fields[i].extent.number = number_;
+      }
+      return true;
+    } catch (const Hdf5Error& error) {
+      lose(*which, error);
+      return false;
+    }
+  }
+
+  void lose(const std::string& field, const Hdf5Error& error) {
+    // Beyond the end of a file every row lies elsewhere, but all are lost together.
+    const bool same = lost_.count > 0 && lost_.field == field &&
+                      (lost_.cause == error.what() || lost_.offset + 1 >= file_.bytes().size() ||
+                       error.offset() >= file_.bytes().size());
+    if (!same) {
+      report();
+      lost_ = {field, error.what(), key_, key_, error.offset(), 0};
+    }
+    lost_.last = key_;
+    ++lost_.count;
+  }
+
+  void report() {
+    if (lost_.count == 0) return;
+    std::string cause = lost_.cause;
+    if (lost_.count > 1) {
+      cause += fmt::format(" (lost: {} samples up to '{}')", lost_.count, printable(lost_.last));
+    }
+    sink_.fault({shard_, lost_.offset, lost_.first, lost_.field, std::move(cause)});
+    lost_ = {};
+  }
+
+  const std::string& shard_;
+  uint32_t number_;
+  ScanSink& sink_;
+  Hdf5File file_;
+  Hdf5GlobalHeap heap_;
+  std::string stem_;
+  Hdf5Selection selection_;
+  std::list<Hdf5Rows> rows_;
+  std::vector<Hdf5Column> columns_;
+  std::optional<Hdf5Column> keys_;
+  std::string key_;
+  Lost lost_;
+};
+
+/// Names of the classes that `label` counts, where the file has them.
+std::vector<std::string> find_classes(const Hdf5Selection& selection) {
+  for (const Hdf5Named& named : selection.datasets) {
+    if (named.name == kLabelField) return named.dataset.type.names;
+  }
+  return {};
+}
+
+/// Sees that it is clear what is meant in a file; a damaged one is left to the scan.
+void look_into(const Source& source, const std::string& name, Layout& layout) {
+  const auto file = source.file_system->open(source.root + "/" + name);
+  try {
+    Hdf5File opened(*file);
+    layout.classes = find_classes(select_hdf5(opened, source.inner, name));
+  } catch (const Hdf5Error&) {
+    return;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::corrupt) return;
+    throw Error(error.kind(),
+                fmt::format("{}: {}", printable(source.root + "/" + name), error.what()));
+  }
+}
+
+bool has_signature(const Source& source, const std::string& name) {
+  const auto file = source.file_system->open(source.root + "/" + name);
+  return Hdf5File::find_superblock(*file).has_value();
+}
+
+std::optional<Layout> detect_file(const Source& source) {
+  const auto info = source.file_system->info(source.root + "/" + source.file, true);
+  if (!info || info->kind != FileKind::file) return std::nullopt;
+  if (!has_signature(source, source.file)) return std::nullopt;
+  Layout layout;
+  layout.parts.push_back({source.file, Compression::none, 0, 0});
+  look_into(source, source.file, layout);
+  return layout;
+}
+
+std::optional<Layout> detect_directory(const Source& source) {
+  ShardDirectory top = look_at_shards(source, is_shard_name, 0);
+  if (top.deep || top.shards.empty() || top.images > top.shards.size()) return std::nullopt;
+  Layout layout;
+  layout.hidden = top.hidden;
+  layout.unlisted = top.other_files;
+  bool any = false;
+  for (const std::string& name : top.shards) {
+    try {
+      if (has_signature(source, name)) {
+        if (!any) look_into(source, name, layout);
+        any = true;
+        layout.parts.push_back({name, Compression::none, 0, 0});
+      } else {
+        layout.faults.push_back({name, 0, {}, {}, "no HDF5 signature: the file is no HDF5 file, "
+                                                  "or its beginning is damaged"});
+      }
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::usage || error.kind() == ErrorKind::not_found) throw;
+      layout.faults.push_back({name, {}, {}, {}, error.what()});
+    }
+  }
+  if (!any) return std::nullopt;
+  layout.faults.insert(layout.faults.end(), top.faults.begin(), top.faults.end());
+  return layout;
+}
+
+}  // namespace
+
+std::optional<Layout> detect_hdf5(const Source& source) {
+  if (!source.list.empty()) return std::nullopt;  // a list names the files of a folder
+  return source.file.empty() ? detect_directory(source) : detect_file(source);
+}
+
+void scan_hdf5(const Source& source, const Layout& layout, const Part& part, ScanSink& sink) {
+  const OpenedShard shard = open_shard(source, part, sink);
+  try {
+    Hdf5Scan(shard, source, part, layout.parts.size() > 1, sink).run();
+  } catch (const Hdf5Error& error) {
+    sink.fault({part.shard, error.offset(), {}, {}, error.what()});
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage && error.kind() != ErrorKind::not_found) throw;
+    sink.fault({part.shard, {}, {}, {}, error.what()});
+  }
+}
+
+}  // namespace stoker

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dataset/scan.h"
+#include "format/hdf5_chunks.h"
+#include "format/hdf5_dataset.h"
+
+namespace stoker {
+
+/// Where the rows of a dataset lie: what the first dimension counts.
+class Hdf5Rows {
+ public:
+  /// Throws Hdf5Error or Error: damaged, or stored in a way that is not supported. `shard` is the
+  /// number that the sink gave to the file; blocks are announced when they are needed.
+  Hdf5Rows(Hdf5File& file, const Hdf5Dataset& dataset, uint32_t shard, ScanSink& sink);
+
+  const Hdf5Dataset& dataset() const { return dataset_; }
+  /// In how many pieces a row lies.
+  size_t pieces() const { return runs_.size(); }
+
+  /// Appends the extents that `length` bytes from byte `from` of a row lie in. Throws Hdf5Error
+  /// where the file has not got them.
+  void locate(uint64_t row, uint64_t from, uint64_t length, std::vector<Extent>& extents);
+
+  /// The bytes themselves, until the next call. REQUIRES that they lie in one piece.
+  Bytes read(uint64_t row, uint64_t from, uint64_t length);
+
+ private:
+  /// Bytes of a row that lie together.
+  struct Run {
+    uint64_t at = 0;      // in the row
+    uint64_t length = 0;
+    size_t slot = 0;      // which of the chunks that a row touches
+    uint64_t inside = 0;  // where in the chunk, for the chunk's first row
+  };
+  /// A chunk of the current row of chunks.
+  struct Place {
+    Extent extent;  // of all its bytes
+    std::string damage;
+    uint64_t damage_at = 0;
+    Block block;  // where the extent is one
+    uint32_t mask = 0;
+  };
+
+  void find_runs();
+  void find_places(uint64_t chunk_row);
+  Place place_of(uint64_t chunk_number);
+  Extent fill_extent();
+  uint32_t codecs_for(uint32_t mask);
+  const std::vector<std::byte>& decoded(const Extent& extent);
+
+  Hdf5File& file_;
+  const Hdf5Dataset& dataset_;
+  uint32_t shard_;
+  ScanSink& sink_;
+  std::optional<Hdf5ChunkTable> table_;
+  std::vector<Run> runs_;
+  std::vector<uint64_t> slots_;  // chunks of a row of chunks that a row touches
+  uint64_t row_stride_ = 0;      // bytes from one row to the next in a chunk
+  uint64_t chunks_per_row_ = 1;  // of chunks
+  uint64_t chunk_row_ = ~uint64_t{0};
+  std::vector<Place> places_;  // by slot, of chunk_row_
+  std::optional<Extent> fill_;
+  std::unordered_map<uint32_t, uint32_t> codecs_;  // by mask
+
+  // What read() has in memory.
+  std::vector<std::byte> window_;
+  uint64_t window_at_ = 0;
+  std::optional<uint32_t> decoded_block_;
+  std::vector<std::byte> decoded_;
+};
+
+}  // namespace stoker

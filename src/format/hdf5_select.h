@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/hdf5_dataset.h"
+
+namespace stoker {
+
+struct Hdf5Named {
+  std::string name;
+  Hdf5Dataset dataset;
+};
+
+/// A dataset that should be a field and cannot be read.
+struct Hdf5Problem {
+  std::string name;
+  uint64_t offset = 0;
+  std::string cause;
+};
+
+/// The datasets that are the fields of the samples: those of one group that share the first
+/// dimension.
+struct Hdf5Selection {
+  uint64_t rows = 0;
+  std::vector<Hdf5Named> datasets;
+  std::vector<Hdf5Problem> problems;
+};
+
+/// `inner` names a group ("train"), or datasets with commas between them ("x_train,y_train"). Where
+/// it is empty the root group is taken, or the one group below it that has datasets. Throws
+/// Error(usage) with the choices where several could be meant, Error(not_found) where there is
+/// nothing, Hdf5Error where the file is damaged; `name` is what they call the file.
+Hdf5Selection select_hdf5(Hdf5File& file, std::string_view inner, const std::string& name);
+
+}  // namespace stoker

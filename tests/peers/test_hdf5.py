@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""h5py writes, we read."""
+
+import pickle
+from pathlib import Path
+
+import hdf5_files
+import numpy as np
+import pytest
+from reading import assert_same_samples, read_dataset
+
+
+@pytest.fixture(scope="session")
+def cases(peer_hdf5, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("hdf5")
+    peer_hdf5(Path(hdf5_files.__file__), directory)
+    return directory
+
+
+@pytest.mark.parametrize("depth", ["structure", "full"])
+@pytest.mark.parametrize("name", hdf5_files.CASES)
+def test_every_value_is_as_h5py_has_it(name, depth, cases, stoker_cli):
+    path = cases / f"{name}.h5"
+    if depth == "full":
+        stoker_cli("index", "--full", path)
+        assert "every byte matches" in stoker_cli("check", path).stdout
+    expected = pickle.loads((cases / f"{name}.pickle").read_bytes())
+    assert_same_samples(read_dataset(path), {str(i): sample for i, sample in enumerate(expected)})
+
+
+def test_the_ways_of_finding_chunks_are_all_there(cases):
+    latest = (cases / "indexes-latest.h5").read_bytes()
+    for signature in (b"FAHD", b"EAHD", b"BTHD"):
+        assert signature in latest
+    assert b"TREE" in (cases / "indexes-earliest.h5").read_bytes()
+    assert b"FRHP" in (cases / "many_links-latest.h5").read_bytes()
+    assert b"SNOD" in (cases / "many_links-earliest.h5").read_bytes()
+
+
+TWO_GROUPS = """
+import sys, h5py, numpy as np
+with h5py.File(sys.argv[1], "w") as file:
+    for name, rows in (("train", 20), ("deep/test", 5)):
+        file[name + "/image"] = np.arange(rows * 6, dtype="u1").reshape(rows, 6)
+        file[name + "/label"] = np.arange(rows)
+"""
+
+SIDE_BY_SIDE = """
+import sys, h5py, numpy as np
+with h5py.File(sys.argv[1], "w") as file:
+    for name, rows in (("train", 20), ("test", 5)):
+        file["x_" + name] = np.arange(rows * 6, dtype="u1").reshape(rows, 6)
+        file["y_" + name] = np.arange(rows)
+    file["classes"] = np.array([b"a", b"b"])
+"""
+
+
+def test_of_several_groups_one_must_be_named(peer_hdf5, tmp_path, stoker_cli):
+    path = tmp_path / "data.h5"
+    peer_hdf5(TWO_GROUPS, path)
+    refused = stoker_cli("check", path, status=2).stderr
+    assert "train (20: image,label)" in refused and "deep/test (5: image,label)" in refused
+    assert "data.h5::train" in refused
+    assert len(read_dataset(f"{path}::train")) == 20
+    assert len(read_dataset(f"{path}::deep/test")) == 5
+    assert "no group or dataset nothing" in stoker_cli("check", f"{path}::nothing", status=None).stderr
+
+
+def test_of_datasets_of_several_lengths_some_must_be_named(peer_hdf5, tmp_path, stoker_cli):
+    path = tmp_path / "data.h5"
+    peer_hdf5(SIDE_BY_SIDE, path)
+    refused = stoker_cli("check", path, status=2).stderr
+    assert "x_train,y_train (20)" in refused and "x_test,y_test (5)" in refused
+    samples = read_dataset(f"{path}::x_test,y_test")
+    assert len(samples) == 5 and samples["3"]["y_test"] == 3
+    assert list(read_dataset(f"{path}::x_train")["7"]) == ["x_train"]
+
+
+def test_files_of_a_folder_are_shards(peer_hdf5, tmp_path):
+    for i in range(3):
+        peer_hdf5(TWO_GROUPS, tmp_path / f"part{i}.h5")
+    samples = read_dataset(f"{tmp_path}::train")
+    assert len(samples) == 60
+    assert samples["part2-00000007"]["label"] == 7
+
+
+MANY_PIECES = """
+import sys, h5py, numpy as np
+with h5py.File(sys.argv[1], "w") as file:
+    data = np.arange(6 * 40 * 40, dtype="i4").reshape(6, 40, 40)
+    file.create_dataset("x", data=data, chunks=(2, 4, 4), compression="gzip")
+    file["label"] = np.arange(6)
+"""
+
+
+def test_chunks_cut_across_samples_are_for_pack(peer_hdf5, tmp_path, stoker_cli):
+    path = tmp_path / "data.h5"
+    peer_hdf5(MANY_PIECES, path)
+    refused = stoker_cli("index", path, status=1)
+    assert "400 pieces" in refused.stdout + refused.stderr and "stoker pack" in refused.stdout + refused.stderr
+    stoker_cli("pack", path, tmp_path / "out")
+    samples = read_dataset(tmp_path / "out")
+    for i in range(6):
+        assert np.array_equal(samples[str(i)]["x"], np.arange(1600, dtype="i4").reshape(40, 40) + 1600 * i)
+
+
+OTHERS = """
+import sys, h5py, numpy as np
+with h5py.File(sys.argv[1] + "/virtual.h5", "w", libver="latest") as file:
+    layout = h5py.VirtualLayout((4, 3), "i4")
+    layout[:] = h5py.VirtualSource("other.h5", "x", (4, 3))
+    file.create_virtual_dataset("x", layout)
+    file["label"] = np.arange(4)
+with h5py.File(sys.argv[1] + "/external.h5", "w") as file:
+    file.create_dataset("x", (4, 3), "i4", external=[("other.raw", 0, 48)])
+    file["label"] = np.arange(4)
+with h5py.File(sys.argv[1] + "/filter.h5", "w") as file:
+    file.create_dataset("x", data=np.arange(12).reshape(4, 3), chunks=(2, 3), scaleoffset=True)
+    file["label"] = np.arange(4)
+"""
+
+
+@pytest.mark.parametrize(
+    "name, word", [("virtual", "virtual dataset"), ("external", "external storage"), ("filter", "scale-offset")]
+)
+def test_what_cannot_be_read_is_named_and_the_rest_is_read(name, word, peer_hdf5, tmp_path, stoker_cli):
+    peer_hdf5(OTHERS, tmp_path)
+    path = tmp_path / f"{name}.h5"
+    refused = stoker_cli("index", path, status=1)
+    assert word in refused.stdout + refused.stderr
+    assert read_dataset(path)["2"] == {"label": 2}
