@@ -86,7 +86,7 @@ void describe(const Index& index, CheckResult& result) {
     const Segment& segment = index.segment(s);
     for (uint32_t i = 0; i < segment.shard_count(); ++i) {
       const Shard shard = segment.shard(i);
-      if (shard.begin == 0) result.bytes += shard.size;
+      if (begins(shard)) result.bytes += shard.size;
     }
     if (segment.shard_count() == 0) result.bytes += index.manifest().segments[s].bytes;
   }

@@ -5,14 +5,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "dataset/inflating_file.h"
+#include "dataset/reader.h"
 #include "format/folder_walk.h"
 #include "index/digest.h"
 
@@ -26,13 +29,50 @@ struct Owned {
   uint32_t field = 0;
 };
 
+/// Finds what reading the shards front to back does not: fields in blocks, in pieces, or outside of
+/// the part of a shard that the segment covers.
+class Loose {
+ public:
+  explicit Loose(const Segment& segment) : segment_(segment) {
+    for (uint32_t i = 0; i < segment.shard_count(); ++i) shards_.push_back(segment.shard(i));
+  }
+
+  bool is_loose(const Extent& extent) const {
+    if (extent.container != Container::shard) {
+      return extent.container == Container::block || extent.container == Container::pieces;
+    }
+    const Shard& shard = shards_.at(extent.number);
+    return extent.offset < shard.begin || extent.offset + extent.length > shard.end;
+  }
+
+  /// Samples that have such fields.
+  std::vector<uint64_t> samples() const {
+    std::vector<uint64_t> found;
+    if (shards_.empty()) return found;
+    for (uint64_t sample = 0; sample < segment_.samples(); ++sample) {
+      bool loose = false;
+      for (uint32_t field = 0; field < segment_.fields().size() && !loose; ++field) {
+        loose = is_loose(segment_.locate(sample, field).extent);
+      }
+      if (loose) found.push_back(sample);
+    }
+    return found;
+  }
+
+ private:
+  const Segment& segment_;
+  std::vector<Shard> shards_;
+};
+
 /// The fields that lie in a shard in the order of the bytes; what contains others comes first.
 std::vector<Owned> fields_in(const Segment& segment, uint32_t shard) {
+  const Shard covered = segment.shard(shard);
   std::vector<Owned> found;
   for (uint64_t sample = 0; sample < segment.samples(); ++sample) {
     for (uint32_t field = 0; field < segment.fields().size(); ++field) {
       const Extent extent = segment.locate(sample, field).extent;
       if (extent.container != Container::shard || extent.number != shard) continue;
+      if (extent.offset < covered.begin || extent.offset + extent.length > covered.end) continue;
       found.push_back({extent.offset, extent.length, sample, field});
     }
   }
@@ -80,8 +120,10 @@ class Verifier {
  public:
   Verifier(const VerifyOptions& options, Faults& faults) : options_(options), faults_(faults) {}
 
-  void contents(const Segment& segment, unsigned threads) {
-    for (uint32_t i = 0; i < segment.shard_count(); ++i) shard(segment, i, threads);
+  void contents(const Index& index, uint32_t number, unsigned threads) {
+    const Segment& segment = index.segment(number);
+    const bool good = elsewhere(index, number, threads);
+    for (uint32_t i = 0; i < segment.shard_count(); ++i) shard(segment, i, threads, good);
     files(segment, threads,
           [&](uint64_t s, uint32_t f, const Located& l) { file(segment, s, f, l); });
   }
@@ -89,7 +131,7 @@ class Verifier {
   void identity(const Segment& segment) {
     for (uint32_t i = 0; i < segment.shard_count(); ++i) {
       const Shard shard = segment.shard(i);
-      if (shard.begin != 0) continue;
+      if (!begins(shard)) continue;
       const int64_t modified = segment.depth() == Depth::structure ? shard.modified_ns : 0;
       (void)unchanged(shard.path, shard.size, modified, "", "");
     }
@@ -135,7 +177,8 @@ class Verifier {
     between.push_back(std::move(fault));
   }
 
-  void shard(const Segment& segment, uint32_t number, unsigned threads);
+  bool elsewhere(const Index& index, uint32_t number, unsigned threads);
+  void shard(const Segment& segment, uint32_t number, unsigned threads, bool rest_is_good);
   void file(const Segment& segment, uint64_t sample, uint32_t field, const Located& located);
   uint32_t compare_fields(const Segment& segment, const Shard& shard, std::span<const Owned> owners,
                           std::span<const Region> regions);
@@ -184,10 +227,45 @@ uint32_t Verifier::compare_fields(const Segment& segment, const Shard& shard,
   return change;
 }
 
-void Verifier::shard(const Segment& segment, uint32_t number, unsigned threads) {
+/// Compares the fields that lie in blocks, in pieces or scattered; false where one has changed.
+bool Verifier::elsewhere(const Index& index, uint32_t number, unsigned threads) {
+  constexpr size_t kSamples = 256;
+  const Loose loose(index.segment(number));
+  const std::vector<uint64_t> all = loose.samples();
+  ReaderOptions reading;
+  reading.roots = {options_.root};
+  reading.threads = threads;
+  reading.fetch_inline = true;
+  reading.file_system = options_.file_system;
+  const Reader reader(std::shared_ptr<const Index>(std::shared_ptr<void>(), &index), reading);
+  bool good = true;
+  for (size_t first = 0; first < all.size(); first += kSamples) {
+    std::vector<uint64_t> samples;
+    for (size_t i = first; i < std::min(all.size(), first + kSamples); ++i) {
+      samples.push_back(index.first_sample(number) + all[i]);
+    }
+    Batch batch = reader.locate(samples);
+    std::erase_if(batch.items, [&](const Item& item) { return !loose.is_loose(item.located.extent); });
+    uint64_t total = 0;
+    for (const Item& item : batch.items) total += item.length;
+    const auto memory = std::make_unique_for_overwrite<std::byte[]>(total);
+    std::byte* next = memory.get();
+    for (Item& item : batch.items) item.data = std::exchange(next, next + item.length);
+    for (const ReadFailure& failure : reader.fetch(batch)) {
+      faults_.add(failure.fault);
+      good = false;
+    }
+    bytes += total;
+    if (options_.progress != nullptr) options_.progress->check_stop();
+  }
+  return good;
+}
+
+void Verifier::shard(const Segment& segment, uint32_t number, unsigned threads,
+                     bool rest_is_good) {
   const Shard shard = segment.shard(number);
   // A large shard has several segments: the first one reports.
-  if (!unchanged(shard.path, shard.size, 0, "", "", shard.begin == 0)) return;
+  if (!unchanged(shard.path, shard.size, 0, "", "", begins(shard))) return;
   const std::vector<Owned> owners = fields_in(segment, number);
   std::vector<Region> regions;
   regions.reserve(owners.size());
@@ -199,7 +277,7 @@ void Verifier::shard(const Segment& segment, uint32_t number, unsigned threads) 
         digest_parallel(*file, shard.begin, shard.end, regions, threads, options_.progress);
     bytes += digest.end - shard.begin;
     const uint32_t change = compare_fields(segment, shard, owners, regions);
-    if (digest.crc != (shard.crc ^ change)) changed_between(shard);
+    if (digest.crc != (shard.crc ^ change) && rest_is_good) changed_between(shard);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::interrupted) throw;
     faults_.add({shard.path, {}, "", "", error.what()});
@@ -237,7 +315,7 @@ Verified verify_contents(const Index& index, const VerifyOptions& options, Fault
   parallel_for(segments, options.jobs, [&](size_t i) {
     const Segment& segment = index.segment(static_cast<uint32_t>(i));
     segment.verify_all();
-    verifier.contents(segment, std::max(1U, inner));
+    verifier.contents(index, static_cast<uint32_t>(i), std::max(1U, inner));
   });
   std::sort(verifier.between.begin(), verifier.between.end(), [](const Fault& a, const Fault& b) {
     return std::tie(a.shard, a.offset) < std::tie(b.shard, b.offset);

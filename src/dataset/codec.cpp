@@ -3,66 +3,69 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "base/error.h"
-#include "dataset/inflating_file.h"
+#include "dataset/codec_decoders.h"
 
 namespace stoker {
 namespace {
 
-/// A block in memory as a file, so that the decoders of whole files serve blocks too.
-class BlockFile final : public ReadableFile {
- public:
-  explicit BlockFile(Bytes bytes) : bytes_(bytes) {}
+// No block needs more; what a file claims beyond that is a lie or a mistake.
+constexpr uint64_t kMaxBlock = uint64_t{1} << 32;
 
-  size_t read_at(uint64_t offset, MutableBytes into) override {
-    if (offset >= bytes_.size()) return 0;
-    const size_t count = std::min<uint64_t>(into.size(), bytes_.size() - offset);
-    std::memcpy(into.data(), bytes_.data() + offset, count);
-    return count;
-  }
-  size_t read_at(uint64_t offset, std::span<const MutableBytes> into) override {
-    size_t done = 0;
-    for (const MutableBytes piece : into) done += read_at(offset + done, piece);
-    return done;
-  }
-  FileInfo info() override { return {FileKind::file, bytes_.size(), 0, 0, 0, 0}; }
+[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
- private:
-  Bytes bytes_;
+/// One row per codec.
+struct CodecRow {
+  CodecId id;
+  std::vector<std::byte> (*decode)(Bytes stored, std::string_view parameters, uint64_t limit);
+  /// How much longer than stored the decoded bytes can be, at most.
+  uint64_t ratio;
 };
 
-std::vector<std::byte> decode_one(Bytes stored, uint16_t id, uint64_t limit) {
-  Compression compression = Compression::none;
-  if (id == static_cast<uint16_t>(CodecId::zlib)) compression = Compression::gzip;
-  if (id == static_cast<uint16_t>(CodecId::zstd)) compression = Compression::zstd;
-  if (compression == Compression::none) {
-    throw Error(ErrorKind::unsupported, fmt::format("codec {} is not known", id));
+constexpr std::array kCodecs = {
+    CodecRow{CodecId::zlib, decode_zlib, 1032},
+    CodecRow{CodecId::zstd, decode_zstd, 1 << 15},  // 128 KiB of one byte take 4
+};
+
+const CodecRow& row_of(uint16_t id) {
+  for (const CodecRow& row : kCodecs) {
+    if (static_cast<uint16_t>(row.id) == id) return row;
   }
-  const auto file = inflate(std::make_unique<BlockFile>(stored), "block", compression);
-  // One byte more than expected, so that too much is noticed without decoding all of it.
-  std::vector<std::byte> decoded(limit + 1);
-  decoded.resize(file->read_at(0, decoded));
-  return decoded;
+  throw Error(ErrorKind::unsupported, fmt::format("codec {} is not known", id));
 }
 
 }  // namespace
 
+uint64_t decoded_limit(std::span<const Codec> chain, uint64_t stored_length) {
+  uint64_t limit = std::min(stored_length, kMaxBlock);
+  for (const Codec& codec : chain) limit = std::min(limit * row_of(codec.id).ratio, kMaxBlock);
+  return limit;
+}
+
 std::vector<std::byte> decode_block(Bytes stored, std::span<const Codec> chain,
                                     uint64_t decoded_length) {
-  constexpr uint64_t kMaxBlock = uint64_t{1} << 32;
-  if (decoded_length > kMaxBlock) {
-    throw Error(ErrorKind::corrupt, fmt::format("a block of {} bytes", decoded_length));
+  if (decoded_length > decoded_limit(chain, stored.size())) {
+    corrupt(fmt::format("block of {} bytes cannot decode to {}", stored.size(), decoded_length));
   }
-  std::vector<std::byte> bytes(stored.begin(), stored.end());
+  std::vector<std::byte> decoded;
+  Bytes bytes = stored;
   for (size_t i = chain.size(); i-- > 0;) {
-    bytes = decode_one(bytes, chain[i].id, i == 0 ? decoded_length : kMaxBlock);
+    // One byte more than expected, so that too much is noticed without decoding all of it. No codec
+    // makes incompressible bytes much longer.
+    const uint64_t limit = decoded_length + 1 + (i == 0 ? 0 : decoded_length / 8 + 65536);
+    decoded = row_of(chain[i].id).decode(bytes, chain[i].parameters, limit);
+    bytes = decoded;
   }
   if (bytes.size() != decoded_length) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("block decodes to {} bytes{}, should be {}", bytes.size(),
-                            bytes.size() > decoded_length ? " or more" : "", decoded_length));
+    corrupt(fmt::format("block decodes to {} bytes{}, should be {}", bytes.size(),
+                        bytes.size() > decoded_length ? " or more" : "", decoded_length));
   }
-  return bytes;
+  if (chain.empty()) decoded.assign(stored.begin(), stored.end());
+  return decoded;
 }
 
 }  // namespace stoker

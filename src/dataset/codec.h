@@ -10,8 +10,22 @@
 
 namespace stoker {
 
-/// Ids are on disk: never renumber. A codec may be particular to one format.
-enum class CodecId : uint16_t { zlib = 1, zstd = 2 };
+/// Ids are on disk: never renumber. A codec may be particular to one format. Parameters are
+/// little-endian u32, one after the other.
+enum class CodecId : uint16_t {
+  zlib = 1,  // or gzip
+  zstd = 2,
+  lz4_frame = 3,
+  lz4_block = 4,  // LZ4 without a frame
+  snappy = 5,
+  shuffle = 6,     // HDF5: the n-th bytes of all elements together; element size
+  fletcher32 = 7,  // HDF5: a checksum in the last 4 bytes
+  lzf = 8,
+  szip = 9,  // options mask, bits per pixel, pixels per block, pixels per scanline
+};
+
+/// More bytes than `stored_length` bytes can decode to: whoever claims more lies.
+uint64_t decoded_limit(std::span<const Codec> chain, uint64_t stored_length);
 
 /// Undoes a chain of codecs, last one first. Throws Error(corrupt) with the cause alone when the
 /// bytes are damaged or do not decode to exactly `decoded_length`.

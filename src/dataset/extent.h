@@ -14,7 +14,8 @@ enum class Container : uint8_t {
   block,   // a range of the decoded bytes of block `number`
   file,    // a whole file of its own: the key followed by the suffix `number` of its field
   here,    // in the segment itself, for values that lie in no shard (a column of a list)
-  pieces,  // several extents in a row: those of the segment's piece table from `offset` on
+  pieces,  // several extents in a row: those of the segment's piece table from `offset` on, until
+           // their lengths add up to `length`; none of them empty or in pieces itself
 };
 
 /// Where the bytes of one field of one sample lie. 24 bytes in a segment.
@@ -46,6 +47,12 @@ struct Shard {
 
   bool operator==(const Shard&) const = default;
 };
+
+/// Whether this is the part that a shard begins with: its shard is counted there.
+inline bool begins(const Shard& shard) {
+  const bool empty = shard.size == 0 || shard.compression != Compression::none;
+  return shard.begin == 0 && (shard.end > 0 || empty);
+}
 
 /// One step of a codec chain: an id from codec.h and its parameters, as the format stores them.
 struct Codec {

@@ -167,23 +167,6 @@ class HeaderParser {
   std::optional<std::vector<int64_t>> shape_;
 };
 
-/// Bytes of an array; nothing where that does not fit 63 bits. A dimension of 0 does not excuse
-/// the others.
-std::optional<uint64_t> size_of_elements(std::span<const int64_t> shape, size_t element) {
-  uint64_t size = element;
-  bool empty = false;
-  for (const int64_t dimension : shape) {
-    if (dimension < 0) return std::nullopt;
-    if (dimension == 0) {
-      empty = true;
-    } else if (__builtin_mul_overflow(size, static_cast<uint64_t>(dimension), &size)) {
-      return std::nullopt;
-    }
-    if (size > INT64_MAX) return std::nullopt;
-  }
-  return empty ? 0 : size;
-}
-
 /// Elements in Fortran order, the first index running fastest, to C order.
 void to_c_order(std::span<const int64_t> shape, size_t element, const std::byte* from,
                 std::vector<std::byte>& to) {
@@ -203,13 +186,6 @@ void to_c_order(std::span<const int64_t> shape, size_t element, const std::byte*
       source -= strides[i] * static_cast<size_t>(shape[i]);
       index[i] = 0;
     }
-  }
-}
-
-void swap_bytes(std::span<std::byte> data, size_t element) {
-  for (size_t at = 0; at < data.size(); at += element) {
-    std::reverse(data.begin() + static_cast<ptrdiff_t>(at),
-                 data.begin() + static_cast<ptrdiff_t>(at + element));
   }
 }
 
@@ -243,7 +219,7 @@ NpyHeader parse_npy_header(Bytes stored) {
   if (length > kMaxHeader) corrupt(fmt::format("has a header of {} bytes", length));
   NpyHeader header = HeaderParser(text.substr(begin, length)).parse();
   header.size = begin + length;
-  const auto data_size = size_of_elements(header.shape, size_of(header.dtype));
+  const auto data_size = size_of_elements(header.dtype, header.shape);
   if (!data_size) corrupt("the shape is too large");
   header.data_size = *data_size;
   return header;
@@ -280,7 +256,7 @@ Array parse_npy(Bytes stored) {
 
 std::string write_npy(DType dtype, std::span<const int64_t> shape, Bytes data) {
   const std::string descr = descr_of(dtype);
-  if (size_of_elements(shape, size_of(dtype)) != data.size()) {
+  if (size_of_elements(dtype, shape) != data.size()) {
     throw Error(ErrorKind::usage, "npy: the elements do not fit the shape");
   }
   // Space for space what numpy.save writes, also where it pads a whole unit.

@@ -13,6 +13,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "base/worker_pool.h"
+#include "dataset/block_reader.h"
 #include "dataset/codec.h"
 
 namespace stoker {
@@ -133,6 +134,10 @@ void Reader::check_bounds(const Segment& segment, const Extent& extent) {
     const std::optional<uint64_t> size = segment.plain_size(extent.number);
     fits = !size || (extent.offset <= *size && extent.length <= *size - extent.offset);
   }
+  if (fits && extent.container == Container::block) {
+    const uint64_t size = segment.block(extent.number).decoded_length;
+    fits = extent.offset <= size && extent.length <= size - extent.offset;
+  }
   if (fits) return;
   throw Error(ErrorKind::corrupt,
               fmt::format("the index speaks of {} bytes at offset {}, where none can be: run "
@@ -140,18 +145,9 @@ void Reader::check_bounds(const Segment& segment, const Extent& extent) {
                           extent.length, extent.offset));
 }
 
-Fault Reader::fault(const Batch& batch, const Item& item, std::string cause) const {
-  const Index::Place place = index_->place(batch.samples[item.row]);
-  const Segment& segment = index_->segment(place.segment);
-  Fault fault;
-  fault.sample = segment.key(place.sample);
-  fault.field = index_->schema().fields[item.field].name;
-  fault.cause = std::move(cause);
-  const Extent& extent = item.located.extent;
+/// Shard and offset of an extent.
+void Reader::name_place(const Segment& segment, const Extent& extent, Fault& fault) {
   switch (extent.container) {
-    case Container::file:
-      fault.shard = file_path(segment, place.sample, item);
-      break;
     case Container::shard:
       fault.shard = segment.shard(extent.number).path;
       fault.offset = extent.offset;
@@ -162,8 +158,25 @@ Fault Reader::fault(const Batch& batch, const Item& item, std::string cause) con
       fault.offset = block.offset;
       break;
     }
+    case Container::pieces:
+      if (extent.length > 0) name_place(segment, segment.piece(extent.offset), fault);
+      break;
     default:
       break;
+  }
+}
+
+Fault Reader::fault(const Batch& batch, const Item& item, std::string cause) const {
+  const Index::Place place = index_->place(batch.samples[item.row]);
+  const Segment& segment = index_->segment(place.segment);
+  Fault fault;
+  fault.sample = segment.key(place.sample);
+  fault.field = index_->schema().fields[item.field].name;
+  fault.cause = std::move(cause);
+  if (item.located.extent.container == Container::file) {
+    fault.shard = file_path(segment, place.sample, item);
+  } else {
+    name_place(segment, item.located.extent, fault);
   }
   return fault;
 }
@@ -198,12 +211,48 @@ bool joins(const Item& previous, const Item& next, uint64_t begin, uint64_t end)
          y.offset - end <= kMaxGap && y.offset + y.length - begin <= kMaxMerged;
 }
 
-std::vector<Run> merge(const std::vector<Item>& items, const std::vector<uint32_t>& order) {
+bool is_plain(const Item& item) {
+  const Container container = item.located.extent.container;
+  return container != Container::block && container != Container::pieces;
+}
+
+/// The block that an item lies in, or begins in.
+std::optional<uint32_t> block_of(const Index& index, const Item& item) {
+  Extent extent = item.located.extent;
+  if (extent.container == Container::pieces) {
+    extent = index.segment(item.segment).piece(extent.offset);
+  }
+  if (extent.container != Container::block) return std::nullopt;
+  return extent.number;
+}
+
+/// What decoding its block costs, as the number of bytes that could be read meanwhile.
+uint64_t decoding_cost(const Index& index, const Item& item) {
+  if (is_plain(item)) return 0;
+  constexpr uint64_t kSlower = 8;
+  const std::optional<uint32_t> block = block_of(index, item);
+  return block ? kSlower * index.segment(item.segment).block(*block).decoded_length : 0;
+}
+
+std::vector<Run> merge(const Index& index, const std::vector<Item>& items,
+                       const std::vector<uint32_t>& order) {
   std::vector<Run> runs;
   size_t i = 0;
   while (i < order.size()) {
-    const Extent& extent = items[order[i]].located.extent;
+    const Item& item = items[order[i]];
+    const Extent& extent = item.located.extent;
     Run run{i, i + 1};
+    if (!is_plain(item)) {  // all that lie in one block: it is decoded once
+      const std::optional<uint32_t> block = block_of(index, item);
+      while (block && run.last < order.size() && items[order[run.last]].segment == item.segment &&
+             items[order[run.last]].located.extent.container == extent.container &&
+             block_of(index, items[order[run.last]]) == block) {
+        ++run.last;
+      }
+      runs.push_back(run);
+      i = run.last;
+      continue;
+    }
     uint64_t end = extent.offset + extent.length;
     while (run.last < order.size() && run.last - run.first < kMaxPieces &&
            joins(items[order[run.last - 1]], items[order[run.last]], extent.offset, end)) {
@@ -277,7 +326,8 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
   }
   std::sort(order.begin(), order.end(),
             [&](uint32_t a, uint32_t b) { return less_by_place(batch.items[a], batch.items[b]); });
-  const std::vector<Run> runs = merge(batch.items, order);
+  const std::vector<Run> runs = merge(*index_, batch.items, order);
+  for (const Run& run : runs) bytes += decoding_cost(*index_, batch.items[order[run.first]]);
 
   std::mutex mutex;
   std::vector<ReadFailure> failures;
@@ -298,9 +348,10 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
     const std::lock_guard lock(mutex);
     failures.push_back({item, error.kind(), std::move(fault), error.os_error()});
   };
-  const auto fetch_one = [&](OpenShard& shard, const uint32_t& item, bool fetched) {
+  const auto fetch_one = [&](OpenShard& shard, DecodedBlocks& blocks, const uint32_t& item,
+                             bool fetched) {
     try {
-      if (!fetched) fetch_run(shard, batch, {&item, 1});
+      if (!fetched) fetch_run(shard, blocks, batch, {&item, 1});
       verify(batch.items[item]);
     } catch (const Error& error) {
       fail(item, error);
@@ -311,15 +362,17 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
   const auto work = [&](OpenShard& shard, size_t number) {
     const Run& run = runs[number];
     const std::span<const uint32_t> items(order.data() + run.first, run.last - run.first);
-    bool fetched = items.size() > 1;
+    const Segment& segment = index_->segment(batch.items[items.front()].segment);
+    DecodedBlocks blocks([&](uint32_t block) { return decode_block(shard, segment, block); });
+    bool fetched = items.size() > 1 && is_plain(batch.items[items.front()]);
     if (fetched) {
       try {
-        fetch_run(shard, batch, items);
+        fetch_run(shard, blocks, batch, items);
       } catch (const std::exception&) {
         fetched = false;  // each by itself: whichever is readable must not suffer
       }
     }
-    for (const uint32_t& item : items) fetch_one(shard, item, fetched);
+    for (const uint32_t& item : items) fetch_one(shard, blocks, item, fetched);
   };
   if (bytes < kMinThreaded || runs.size() == 1 || options_.threads == 1) {
     OpenShard shard(fetcher);
@@ -347,7 +400,7 @@ void Reader::verify(Item& item) const {
   }
 }
 
-void Reader::fetch_run(OpenShard& shard, const Batch& batch,
+void Reader::fetch_run(OpenShard& shard, DecodedBlocks& blocks, const Batch& batch,
                        std::span<const uint32_t> items) const {
   const Item& first = batch.items[items.front()];
   const Segment& segment = index_->segment(first.segment);
@@ -371,10 +424,10 @@ void Reader::fetch_run(OpenShard& shard, const Batch& batch,
       break;
   }
   if (first.head == 0) {
-    return fetch_extent(shard, segment, first.located.extent, {first.data, first.length});
+    return fetch_extent(shard, blocks, segment, first.located.extent, {first.data, first.length});
   }
   std::vector<std::byte> whole(first.length);
-  fetch_extent(shard, segment, first.located.extent, whole);
+  fetch_extent(shard, blocks, segment, first.located.extent, whole);
   const std::byte* from = whole.data();
   for (const MutableBytes piece : pieces_of(first)) {
     std::memcpy(piece.data(), from, piece.size());
@@ -382,8 +435,8 @@ void Reader::fetch_run(OpenShard& shard, const Batch& batch,
   }
 }
 
-void Reader::fetch_extent(OpenShard& shard, const Segment& segment, const Extent& extent,
-                          MutableBytes into) const {
+void Reader::fetch_extent(OpenShard& shard, DecodedBlocks& blocks, const Segment& segment,
+                          const Extent& extent, MutableBytes into) const {
   if (extent.container == Container::here) return segment.read_here(extent.offset, into);
   if (extent.container == Container::shard) {
     const size_t got = shard.open(segment, extent.number).read_at(extent.offset, into);
@@ -397,28 +450,27 @@ void Reader::fetch_extent(OpenShard& shard, const Segment& segment, const Extent
       if (piece.length == 0 || piece.length > into.size() || piece.container == Container::pieces) {
         throw Error(ErrorKind::corrupt, "its pieces make no sense: run stoker index");
       }
-      fetch_extent(shard, segment, piece, into.first(piece.length));
+      fetch_extent(shard, blocks, segment, piece, into.first(piece.length));
       into = into.subspan(piece.length);
     }
     return;
   }
-  const Block block = segment.block(extent.number);
-  if (extent.offset > block.decoded_length || into.size() > block.decoded_length - extent.offset ||
-      block.codecs >= segment.codec_chains().size()) {
+  const std::vector<std::byte>& decoded = blocks.get(extent.number);
+  if (extent.offset > decoded.size() || into.size() > decoded.size() - extent.offset) {
     throw Error(ErrorKind::corrupt, "lies outside of its block: run stoker index");
   }
-  ReadableFile& file = shard.open(segment, block.shard);
-  if (block.stored_length > segment.shard(block.shard).size) {
-    throw Error(ErrorKind::corrupt, "its block is larger than the shard: run stoker index");
-  }
-  std::vector<std::byte> stored(block.stored_length);
-  check_length(block.offset, file.read_at(block.offset, stored), stored.size());
-  if (block.has_stored_crc && options_.verify && crc32c(stored) != block.stored_crc) {
-    throw Error(ErrorKind::corrupt, "checksum of its block differs");
-  }
-  const std::vector<std::byte> decoded =
-      decode_block(stored, segment.codec_chains()[block.codecs], block.decoded_length);
   std::memcpy(into.data(), decoded.data() + extent.offset, into.size());
+}
+
+std::vector<std::byte> Reader::decode_block(OpenShard& shard, const Segment& segment,
+                                            uint32_t number) const {
+  const Block block = segment.block(number);
+  if (block.codecs >= segment.codec_chains().size()) {
+    throw Error(ErrorKind::corrupt, "its block has no codecs: run stoker index");
+  }
+  ReadableFile& file = shard.open(segment, block.shard);
+  return read_block(file, segment.shard(block.shard).size, block,
+                    segment.codec_chains()[block.codecs], options_.verify);
 }
 
 Value Reader::decode(const Item& item) const {
@@ -428,7 +480,10 @@ Value Reader::decode(const Item& item) const {
     const uint32_t local = index_->local_field(item.segment, item.field).value();
     return decode_scalar(index_->segment(item.segment).fields()[local], item.located.scalar);
   }
-  return decode_value(index_->schema().fields[item.field], {item.data, item.length});
+  const Field& field = index_->schema().fields[item.field];
+  if (!is_elements(field.encoding)) return decode_value(field, {item.data, item.length});
+  const uint32_t local = index_->local_field(item.segment, item.field).value();
+  return decode_value(index_->segment(item.segment).fields()[local], {item.data, item.length});
 }
 
 Value Reader::decode(const Batch& batch, const Item& item) const {

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "dataset/block_reader.h"
 #include "dataset/index.h"
 #include "dataset/scan.h"
 #include "dataset/shard_files.h"
@@ -94,9 +95,13 @@ class Reader {
   std::string file_path(const Segment& segment, uint64_t sample, const Item& item) const;
   void verify(Item& item) const;
   static void check_bounds(const Segment& segment, const Extent& extent);
-  void fetch_run(OpenShard& shard, const Batch& batch, std::span<const uint32_t> items) const;
-  void fetch_extent(OpenShard& shard, const Segment& segment, const Extent& extent,
-                    MutableBytes into) const;
+  static void name_place(const Segment& segment, const Extent& extent, Fault& fault);
+  void fetch_run(OpenShard& shard, DecodedBlocks& blocks, const Batch& batch,
+                 std::span<const uint32_t> items) const;
+  void fetch_extent(OpenShard& shard, DecodedBlocks& blocks, const Segment& segment,
+                    const Extent& extent, MutableBytes into) const;
+  std::vector<std::byte> decode_block(OpenShard& shard, const Segment& segment,
+                                      uint32_t number) const;
 
   std::shared_ptr<const Index> index_;
   ReaderOptions options_;

@@ -41,25 +41,35 @@ struct FoundField {
   std::string_view suffix;  // see Field::suffixes
   Extent extent;            // Container::absent with encoding none: the number is all there is
   std::string_view inline_bytes;  // with Container::here: the bytes
+  /// With Container::pieces: the extents that are the field, one after the other.
+  std::span<const Extent> pieces;
   /// The number itself where the scan came across it: int64 or double by `dtype`.
   std::optional<int64_t> integer;
   std::optional<double> real;
 };
 
-/// Bytes of the current shard whose CRC-32C the file itself states; verified at full depth.
+/// Bytes of a shard whose CRC-32C the file itself states; verified at full depth.
 struct StatedChecksum {
   uint64_t offset = 0;
   uint64_t length = 0;
   uint32_t crc = 0;
   std::string_view what;  // a literal: "record"
+  uint32_t shard = 0;     // what ScanSink::shard() returned
 };
 
 /// Takes what a scan finds, in the order of the bytes.
 class ScanSink {
  public:
   virtual ~ScanSink() = default;
-  /// Begins a shard; what follows lies in it and names it by the number returned.
+  /// Begins a shard; what lies in it names it by the number returned. A scan may announce several,
+  /// before its samples, where a sample's fields lie in more than one; and one file several times,
+  /// for ranges that follow each other without a gap, where its samples' fields lie in columns.
   virtual uint32_t shard(const Shard& shard) = 0;
+  /// A codec chain, in the order of encoding, by the number returned; equal ones share it.
+  virtual uint32_t codecs(std::span<const Codec> chain) = 0;
+  /// A block of a shard announced before; extents name it by the number returned. Throws
+  /// Error(corrupt) where decoded_length is more than decoded_limit() in codec.h allows.
+  virtual uint32_t block(const Block& block) = 0;
   virtual void sample(std::string_view key, std::span<const FoundField> fields) = 0;
   virtual void stated(const StatedChecksum& checksum) = 0;
   virtual void fault(Fault fault) = 0;

@@ -16,8 +16,9 @@ namespace {
 
 // In the order of the enumerations. The names stand in files: they never change.
 constexpr std::array<std::string_view, 5> kTypes = {"bytes", "text", "number", "array", "list"};
-constexpr std::array<std::string_view, 7> kEncodings = {
-    "raw", "none", "decimal", "npy", "tf_int64s", "tf_floats", "tf_strings"};
+constexpr std::array<std::string_view, 10> kEncodings = {
+    "raw",       "none",       "decimal",  "npy",          "tf_int64s",
+    "tf_floats", "tf_strings", "elements", "elements_big", "padded"};
 constexpr std::array<std::string_view, 13> kDTypes = {
     "unknown", "bool",   "int8",   "int16",   "int32",   "int64",  "uint8",
     "uint16",  "uint32", "uint64", "float16", "float32", "float64"};
@@ -25,7 +26,7 @@ constexpr std::array<size_t, 13> kDTypeSizes = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2,
 constexpr std::array<std::string_view, 2> kDepths = {"structure", "full"};
 
 static_assert(kTypes.size() == static_cast<size_t>(FieldType::list) + 1);
-static_assert(kEncodings.size() == static_cast<size_t>(Encoding::tf_strings) + 1);
+static_assert(kEncodings.size() == static_cast<size_t>(Encoding::padded) + 1);
 static_assert(kDTypes.size() == static_cast<size_t>(DType::float64) + 1);
 
 // NumPy's own limit is 32, later 64.
@@ -136,6 +137,21 @@ std::string_view name_of(Depth depth) { return name_in(kDepths, depth); }
 size_t size_of(DType dtype) {
   const auto number = static_cast<size_t>(dtype);
   return number < kDTypeSizes.size() ? kDTypeSizes[number] : 0;
+}
+
+std::optional<uint64_t> size_of_elements(DType dtype, std::span<const int64_t> shape) {
+  uint64_t size = size_of(dtype);
+  bool empty = false;  // a dimension of 0 does not excuse the others
+  for (const int64_t dimension : shape) {
+    if (dimension < 0) return std::nullopt;
+    if (dimension == 0) {
+      empty = true;
+    } else if (__builtin_mul_overflow(size, static_cast<uint64_t>(dimension), &size)) {
+      return std::nullopt;
+    }
+    if (size > INT64_MAX) return std::nullopt;
+  }
+  return empty ? 0 : size;
 }
 
 bool merge_field(Field& field, const Field& more) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,10 @@ enum class Encoding : uint8_t {
   tf_int64s,   // the body of a tf.train.Int64List: array, or number when it holds one
   tf_floats,   // the body of a tf.train.FloatList: likewise
   tf_strings,  // the body of a tf.train.BytesList: list
+  elements,    // elements of Field::dtype in the shape of Field::shape, C order, little-endian: array,
+               // or number. The first dimension may be -1: it follows from the length
+  elements_big,  // likewise, big-endian
+  padded,        // text or bytes of a fixed width: NUL bytes at the end are padding
 };
 
 /// Which elements numbers and arrays are made of, by NumPy's name; `unknown` at structure depth.
@@ -77,6 +82,14 @@ std::string_view name_of(Encoding encoding);
 std::string_view name_of(DType dtype);
 std::string_view name_of(Depth depth);
 size_t size_of(DType dtype);
+
+/// Whether stored bytes mean nothing without the dtype and the shape of the field.
+inline bool is_elements(Encoding encoding) {
+  return encoding == Encoding::elements || encoding == Encoding::elements_big;
+}
+/// The bytes of an array of this shape; nothing where that does not fit 63 bits or a dimension is
+/// not known.
+std::optional<uint64_t> size_of_elements(DType dtype, std::span<const int64_t> shape);
 
 /// The name of the file that a field is, or the member: KEY.SUFFIX, or the key alone.
 inline std::string file_name(std::string key, std::string_view suffix) {

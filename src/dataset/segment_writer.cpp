@@ -119,6 +119,13 @@ std::vector<HashedKey> sorted_by_hash(const std::vector<HashedKey>& keys) {
   return sorted;
 }
 
+/// Whether an array's shape follows from what a field says and the number of its bytes.
+bool tells_shape(const Field& field) {
+  return field.dtype != DType::unknown && field.shape &&
+         std::find(field.shape->begin() + (field.shape->empty() ? 0 : 1), field.shape->end(), -1) ==
+             field.shape->end();
+}
+
 }  // namespace
 
 uint32_t SegmentWriter::add_shard(const Shard& shard) {
@@ -177,10 +184,16 @@ SegmentWriter::Place SegmentWriter::place_of(const FoundField& found, std::strin
     ++field.present;
     return {number, static_cast<uint16_t>(known)};
   }
-  if (!merge_field(field, seen())) {
+  Field merged = field;
+  if (!merge_field(merged, seen())) {
     conflict = fmt::format("field {} is {} ({}) here but {} ({}) in earlier samples",
                            printable(found.name), name_of(found.type), name_of(found.encoding),
                            name_of(field.type), name_of(field.encoding));
+  } else if (is_elements(found.encoding) && !tells_shape(merged)) {
+    conflict = fmt::format("field {} has another dtype or shape than in earlier samples",
+                           printable(found.name));
+  } else {
+    field = std::move(merged);
   }
   return {number, static_cast<uint16_t>(suffix())};
 }
@@ -215,6 +228,7 @@ std::vector<std::string> SegmentWriter::add_sample(std::string_view key,
         extent.length = found.inline_bytes.size();
         here_ += found.inline_bytes;
       }
+      if (extent.container == Container::pieces) extent = add_pieces(found.pieces);
       column.extents.push_back(extent);
       bytes_ += extent.length;
     }
@@ -227,6 +241,24 @@ std::vector<std::string> SegmentWriter::add_sample(std::string_view key,
   keys_ += key;
   key_ends_.push_back(keys_.size());
   return conflicts;
+}
+
+Extent SegmentWriter::add_pieces(std::span<const Extent> pieces) {
+  Extent extent{Container::pieces, 0, pieces_.size(), 0, 0};
+  for (const Extent& piece : pieces) {
+    if (piece.length == 0) continue;
+    extent.length += piece.length;
+    pieces_.push_back(piece);
+  }
+  return extent;
+}
+
+std::span<const Extent> SegmentWriter::pieces(const Extent& extent) const {
+  size_t count = 0;
+  for (uint64_t length = 0; length < extent.length; ++count) {
+    length += pieces_[extent.offset + count].length;
+  }
+  return std::span(pieces_).subspan(extent.offset, count);
 }
 
 /// Makes the column of a field as long as that many samples that do not have it.
@@ -304,7 +336,7 @@ SegmentEntry SegmentWriter::write(const std::string& directory, const std::strin
                       static_cast<uint32_t>(shard.compression), shard.size, shard.modified_ns,
                       shard.begin, shard.end, shard.crc, 0});
     paths += shard.path;
-    if (shard.begin == 0) ++entry.shards;
+    if (begins(shard)) ++entry.shards;
   }
   if (!shards.empty()) {
     tables.add(TableKind::shards, 0, shards);

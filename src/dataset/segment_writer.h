@@ -35,15 +35,23 @@ class SegmentWriter {
   uint64_t bytes() const { return bytes_; }
   const std::vector<Field>& fields() const { return fields_; }
   std::vector<Shard>& shards() { return shards_; }
+  const std::vector<Shard>& shards() const { return shards_; }
   std::string_view key(uint64_t sample) const;
   /// Path of a field that is a file of its own.
   std::string file_path(uint64_t sample, uint32_t field) const;
+  const std::vector<Block>& blocks() const { return blocks_; }
+  const std::vector<Codec>& codec_chain(uint32_t number) const { return codec_chains_[number]; }
+  /// The pieces of an extent in several.
+  std::span<const Extent> pieces(const Extent& extent) const;
   std::string_view here_bytes(const Extent& extent) const {
     return std::string_view(here_).substr(extent.offset, extent.length);
   }
 
   /// What a full pass over the bytes adds to a structure scan.
   Extent& extent(uint64_t sample, uint32_t field) { return columns_[field].extents[sample]; }
+  const Extent& extent(uint64_t sample, uint32_t field) const {
+    return columns_[field].extents[sample];
+  }
   bool has_extents(uint32_t field) const { return !columns_[field].extents.empty(); }
   bool present(uint64_t sample, uint32_t field) const {
     return columns_[field].present[sample] != 0;
@@ -78,6 +86,7 @@ class SegmentWriter {
     uint16_t suffix;
   };
 
+  Extent add_pieces(std::span<const Extent> pieces);
   std::string meta() const;
   Place place_of(const FoundField& found, std::string& conflict);
   void pad(uint32_t field, uint64_t samples);

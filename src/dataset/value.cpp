@@ -85,6 +85,18 @@ std::optional<int64_t> to_integer(DType dtype, const std::byte* element) {
 
 }  // namespace
 
+void swap_bytes(MutableBytes data, size_t element) {
+  const auto swap = [&]<typename T>(T (*reversed)(T)) {
+    for (size_t at = 0; at + sizeof(T) <= data.size(); at += sizeof(T)) {
+      const T value = reversed(load<T>(data.data() + at));
+      std::memcpy(data.data() + at, &value, sizeof(T));
+    }
+  };
+  if (element == 2) swap(+[](uint16_t v) { return __builtin_bswap16(v); });
+  if (element == 4) swap(+[](uint32_t v) { return __builtin_bswap32(v); });
+  if (element == 8) swap(+[](uint64_t v) { return static_cast<uint64_t>(__builtin_bswap64(v)); });
+}
+
 // A uint64 beyond int64 is absent as well.
 Value only_element(const Array& array) {
   const size_t element = size_of(array.dtype);
@@ -107,6 +119,48 @@ Value decode_array(const Field& field, Array array) {
                         fmt::join(array.shape, ", ")));
   }
   return array;
+}
+
+/// The shape of a field's value that takes this many bytes: a first dimension of -1 follows.
+std::vector<int64_t> shape_of(const Field& field, uint64_t length) {
+  if (!field.shape || field.dtype == DType::unknown) {
+    corrupt("the index does not say what elements it consists of: run stoker index");
+  }
+  std::vector<int64_t> shape = *field.shape;
+  const bool open = !shape.empty() && shape.front() == -1;
+  if (open) shape.front() = 1;
+  const std::optional<uint64_t> size = size_of_elements(field.dtype, shape);
+  if (open && size && *size > 0 && length % *size == 0) {
+    shape.front() = static_cast<int64_t>(length / *size);
+  } else if (open && length == 0) {
+    shape.front() = 0;
+  } else if (size != length || open) {
+    corrupt(fmt::format("holds {} bytes, which is no {} array of shape ({})", length,
+                        name_of(field.dtype), fmt::join(*field.shape, ", ")));
+  }
+  return shape;
+}
+
+Array parse_elements(const Field& field, Bytes stored) {
+  Array array;
+  array.dtype = field.dtype;
+  array.shape = shape_of(field, stored.size());
+  const size_t element = size_of(field.dtype);
+  const bool swap = field.encoding == Encoding::elements_big && element > 1;
+  if (!swap && reinterpret_cast<uintptr_t>(stored.data()) % element == 0) {
+    array.data = stored;
+    return array;
+  }
+  array.owned.assign(stored.begin(), stored.end());
+  if (swap) swap_bytes(array.owned, element);
+  array.data = array.owned;
+  return array;
+}
+
+/// Without the NUL bytes at its end.
+Bytes without_padding(Bytes stored) {
+  while (!stored.empty() && stored.back() == std::byte{0}) stored = stored.first(stored.size() - 1);
+  return stored;
 }
 
 Array array_of(DType dtype, std::vector<int64_t> shape, Bytes element) {
@@ -210,6 +264,12 @@ Value decode_value(const Field& field, Bytes stored) {
       return decode_array(field, parse_float_list(stored));
     case Encoding::tf_strings:
       return parse_bytes_list(stored);
+    case Encoding::elements:
+    case Encoding::elements_big:
+      return decode_array(field, parse_elements(field, stored));
+    case Encoding::padded:
+      if (field.type == FieldType::text) return as_text(without_padding(stored));
+      return without_padding(stored);
   }
   corrupt("has an unknown encoding");
 }

@@ -231,5 +231,46 @@ TEST(Value, EqualOthers) {
   EXPECT_FALSE(equal_values(list, as_bytes("a")));
 }
 
+Field elements_of(DType dtype, std::vector<int64_t> shape, Encoding encoding) {
+  Field field = field_of(shape.empty() ? FieldType::number : FieldType::array, encoding, dtype);
+  field.shape = std::move(shape);
+  return field;
+}
+
+TEST(Value, ElementsHaveTheShapeOfTheirField) {
+  const std::vector<int16_t> numbers = {1, 2, 3, 4, 5, 6};
+  const Bytes stored = std::as_bytes(std::span(numbers));
+  const Field fixed = elements_of(DType::int16, {2, 3}, Encoding::elements);
+  const Value value = decode_value(fixed, stored);
+  EXPECT_EQ(std::get<Array>(value).shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(std::get<Array>(value).data.data(), stored.data());
+  const Field open = elements_of(DType::int16, {-1, 2}, Encoding::elements);
+  EXPECT_EQ(std::get<Array>(decode_value(open, stored)).shape, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(std::get<Array>(decode_value(open, {})).shape, (std::vector<int64_t>{0, 2}));
+  EXPECT_THROW((void)decode_value(open, stored.first(6)), Error);
+  EXPECT_THROW((void)decode_value(fixed, stored.first(10)), Error);
+  const Field nothing = elements_of(DType::int16, {-1, 0}, Encoding::elements);
+  EXPECT_THROW((void)decode_value(nothing, stored), Error);
+  const Field unknown = elements_of(DType::unknown, {-1}, Encoding::elements);
+  EXPECT_THROW((void)decode_value(unknown, stored), Error);
+}
+
+TEST(Value, BigEndianElementsAreTurned) {
+  const Field field = elements_of(DType::int32, {2}, Encoding::elements_big);
+  const Value value = decode_value(field, as_bytes("\0\0\0\1\xff\xff\xff\xfe"s));
+  EXPECT_TRUE(equal_values(value, array_of<int32_t>(DType::int32, {2}, {1, -2})));
+  const Field number = elements_of(DType::float64, {}, Encoding::elements_big);
+  EXPECT_EQ(std::get<double>(decode_value(number, as_bytes("\x40\x09\0\0\0\0\0\0"s))), 3.125);
+  const Field half = elements_of(DType::uint16, {}, Encoding::elements_big);
+  EXPECT_EQ(std::get<int64_t>(decode_value(half, as_bytes("\1\2"s))), 258);
+}
+
+TEST(Value, PaddingIsNoPartOfTheText) {
+  const Field text = field_of(FieldType::text, Encoding::padded);
+  EXPECT_EQ(std::get<std::string_view>(decode_value(text, as_bytes("a\0b\0\0"s))), "a\0b"s);
+  const Field bytes = field_of(FieldType::bytes, Encoding::padded);
+  EXPECT_EQ(as_text(std::get<Bytes>(decode_value(bytes, as_bytes("\0\0"s)))), "");
+}
+
 }  // namespace
 }  // namespace stoker

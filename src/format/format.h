@@ -61,6 +61,8 @@ struct Part {
   std::string shard;  // relative path of the shard; empty for a group of files
   Compression compression = Compression::none;
   size_t first = 0, last = 0;  // of FileNames::files, for a group of files
+  /// Relative paths of its other shards, where a sample's fields lie in several.
+  std::vector<std::string> beside = {};
 };
 
 /// What a format makes of a source: its parts in the order of the samples.

@@ -30,6 +30,8 @@ class MemberLog final : public TarMembers, public ScanSink {
   void spoil_last(uint64_t, std::string) override { usable = false; }
   void damage(std::string_view) override { usable = false; }
   uint32_t shard(const Shard&) override { return 0; }
+  uint32_t codecs(std::span<const Codec>) override { return 0; }
+  uint32_t block(const Block&) override { return 0; }
   void sample(std::string_view, std::span<const FoundField>) override {}
   void stated(const StatedChecksum&) override {}
   void fault(Fault) override { usable = false; }

@@ -72,6 +72,8 @@ class Recorder final : public ScanSink {
     shards.push_back(shard);
     return 5;
   }
+  uint32_t codecs(std::span<const Codec>) override { return 0; }
+  uint32_t block(const Block&) override { return 0; }
   void sample(std::string_view key, std::span<const FoundField> fields) override {
     std::string text = std::string(key) + ":";
     for (const FoundField& field : fields) {

@@ -204,11 +204,16 @@ Encoding encoding_of(const Field& field) {
     case Encoding::none:
     case Encoding::tf_int64s:
     case Encoding::tf_floats:
+    case Encoding::elements:
+    case Encoding::elements_big:
       break;
+    case Encoding::padded:
+      return Encoding::raw;
   }
-  const bool real = field.dtype == DType::float16 || field.dtype == DType::float32 ||
-                    field.dtype == DType::float64;
-  return field.type == FieldType::number && !real ? Encoding::decimal : Encoding::npy;
+  // What lies beyond int64 is no decimal number here.
+  const bool other = field.dtype == DType::float16 || field.dtype == DType::float32 ||
+                     field.dtype == DType::float64 || field.dtype == DType::uint64;
+  return field.type == FieldType::number && !other ? Encoding::decimal : Encoding::npy;
 }
 
 std::string name_shard(std::string_view name, uint64_t number, uint64_t) {

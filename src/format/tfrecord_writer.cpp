@@ -74,6 +74,9 @@ Layer layer_of(const OutField& field) {
       break;
     case Encoding::decimal:
     case Encoding::none:
+    case Encoding::elements:
+    case Encoding::elements_big:
+    case Encoding::padded:
       unsupported(fmt::format("field {} cannot be stored in the encoding {}", printable(field.name),
                               name_of(field.encoding)));
   }

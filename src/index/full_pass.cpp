@@ -11,6 +11,7 @@
 #include "dataset/npy.h"
 #include "dataset/value.h"
 #include "index/digest.h"
+#include "index/field_digest.h"
 
 namespace stoker {
 namespace {
@@ -38,16 +39,19 @@ class FullPass {
       : segment_(segment), source_(source), threads_(threads), progress_(progress) {}
 
   void shard(uint32_t number, std::span<const StatedChecksum> stated);
+  void elsewhere();
   void own_files();
 
  private:
   void fault(const std::string& shard, uint64_t offset, const Owner& owner, std::string cause);
+  /// `file` is where the field lies at `offset`; null where it cannot be read further.
   void take_value(uint64_t sample, uint32_t field, Bytes beginning, const std::string& shard,
-                  ReadableFile& file);
+                  uint64_t offset, ReadableFile* file);
   std::vector<std::pair<Region, Owner>> regions_of(uint32_t shard,
                                                    std::span<const StatedChecksum> stated);
   void compare_stated(const Shard& shard, std::span<const std::pair<Region, Owner>> all, size_t i);
   void own_file(uint64_t sample, uint32_t field);
+  bool lies_in(uint32_t shard, const Extent& extent) const;
 
   SegmentWriter& segment_;
   const Source& source_;
@@ -67,18 +71,17 @@ void FullPass::fault(const std::string& shard, uint64_t offset, const Owner& own
 }
 
 void FullPass::take_value(uint64_t sample, uint32_t field, Bytes beginning,
-                          const std::string& shard, ReadableFile& file) {
+                          const std::string& shard, uint64_t offset, ReadableFile* file) {
   const Field& described = segment_.fields()[field];
   const Extent& extent = segment_.extent(sample, field);
-  const uint64_t offset = extent.container == Container::file ? 0 : extent.offset;
   try {
     if (described.encoding == Encoding::npy) {
       std::vector<std::byte> longer;
       constexpr size_t kNpyLength = 10;  // magic, version and the length of a short header
-      if (beginning.size() >= kNpyLength && beginning.size() < extent.length &&
+      if (file != nullptr && beginning.size() >= kNpyLength && beginning.size() < extent.length &&
           kNpyLength + load<uint16_t>(beginning.data() + 8) > beginning.size()) {
         longer.resize(std::min<uint64_t>(extent.length, kLongHeader));
-        longer.resize(file.read_at(offset, longer));
+        longer.resize(file->read_at(offset, longer));
         beginning = longer;
       }
       const NpyHeader header = parse_npy_header(beginning);
@@ -102,10 +105,17 @@ void FullPass::take_value(uint64_t sample, uint32_t field, Bytes beginning,
   }
 }
 
+/// Whether the part of the shard that this segment covers contains it.
+bool FullPass::lies_in(uint32_t shard, const Extent& extent) const {
+  const Shard& whole = segment_.shards()[shard];
+  return extent.offset >= whole.begin && extent.offset + extent.length <= whole.end;
+}
+
 std::vector<std::pair<Region, Owner>> FullPass::regions_of(uint32_t shard,
                                                            std::span<const StatedChecksum> stated) {
   std::vector<std::pair<Region, Owner>> all;
   for (const StatedChecksum& checksum : stated) {
+    if (checksum.shard != shard) continue;
     all.push_back(
         {{checksum.offset, checksum.length, 0, {}}, {segment_.samples(), kStated, &checksum}});
   }
@@ -113,7 +123,10 @@ std::vector<std::pair<Region, Owner>> FullPass::regions_of(uint32_t shard,
     for (uint32_t field = 0; field < segment_.fields().size(); ++field) {
       if (!segment_.has_extents(field)) continue;
       const Extent& extent = segment_.extent(sample, field);
-      if (extent.container != Container::shard || extent.number != shard) continue;
+      if (extent.container != Container::shard || extent.number != shard ||
+          !lies_in(shard, extent)) {
+        continue;
+      }
       all.push_back({{extent.offset, extent.length, 0, {}}, {sample, field, nullptr}});
     }
   }
@@ -183,7 +196,8 @@ void FullPass::shard(uint32_t number, std::span<const StatedChecksum> stated) {
     if (owner.field == kStated) continue;
     segment_.extent(owner.sample, owner.field).crc = regions[i].crc;
     if (needs_beginning(segment_.fields()[owner.field])) {
-      take_value(owner.sample, owner.field, regions[i].beginning, path, *file);
+      take_value(owner.sample, owner.field, regions[i].beginning, path, regions[i].offset,
+                 file.get());
     }
   }
   for (size_t i = 0; i < all.size(); ++i) {
@@ -211,7 +225,39 @@ void FullPass::own_file(uint64_t sample, uint32_t field) {
   }
   extent.crc = region.crc;
   if (needs_beginning(segment_.fields()[field])) {
-    take_value(sample, field, beginning, path, *file);
+    take_value(sample, field, beginning, path, 0, file.get());
+  }
+}
+
+/// What does not lie in the bytes that shard() has read: in blocks, in pieces, or scattered.
+void FullPass::elsewhere() {
+  std::vector<FieldPlace> places;
+  for (uint64_t sample = 0; sample < segment_.samples(); ++sample) {
+    for (uint32_t field = 0; field < segment_.fields().size(); ++field) {
+      if (!segment_.has_extents(field)) continue;
+      const Extent& extent = segment_.extent(sample, field);
+      const bool scattered =
+          extent.container == Container::shard && !lies_in(extent.number, extent);
+      if (!scattered && extent.container != Container::block &&
+          extent.container != Container::pieces) {
+        continue;
+      }
+      const bool beginning = needs_beginning(segment_.fields()[field]);
+      places.push_back({sample, field, beginning ? kBeginning : 0, 0, {}, {}, 0, {}});
+    }
+  }
+  digest_fields(segment_, source_, places, threads_, progress_);
+  for (const FieldPlace& place : places) {
+    const Owner owner{place.sample, place.field, nullptr};
+    const std::string& path = segment_.shards()[place.shard].path;
+    if (!place.cause.empty()) {
+      fault(path, place.offset, owner, place.cause);
+      continue;
+    }
+    segment_.extent(place.sample, place.field).crc = place.crc;
+    if (needs_beginning(segment_.fields()[place.field])) {
+      take_value(place.sample, place.field, place.beginning, path, place.offset, nullptr);
+    }
   }
 }
 
@@ -236,6 +282,7 @@ void complete_segment(SegmentWriter& segment, const Source& source,
                       Progress* progress) {
   FullPass pass(segment, source, threads, progress);
   for (uint32_t i = 0; i < segment.shards().size(); ++i) pass.shard(i, stated);
+  pass.elsewhere();
   pass.own_files();
 }
 

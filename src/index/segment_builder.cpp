@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
+#include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "dataset/codec.h"
 #include "dataset/segment.h"
 #include "index/full_pass.h"
 
@@ -32,39 +34,113 @@ std::string SegmentBuilder::stem(const std::string& name, size_t number) {
 }
 
 uint32_t SegmentBuilder::shard(const Shard& shard) {
-  shard_ = shard;
-  covered_ = 0;
+  shards_.push_back(shard);
+  covered_.push_back(shard.begin);
   return segment_.add_shard(shard);
 }
 
-void SegmentBuilder::make_room(uint64_t offset) {
-  const bool full = segment_.samples() >= SegmentWriter::kMaxSamples ||
-                    (shard_ && covered_ - shard_->begin >= SegmentWriter::kMaxBytes);
-  if (!full || !shard_ || offset < covered_) return;
-  segment_.shards().front().end = covered_;
+uint32_t SegmentBuilder::codecs(std::span<const Codec> chain) {
+  const auto same = [&](const std::vector<Codec>& known) {
+    return std::equal(known.begin(), known.end(), chain.begin(), chain.end());
+  };
+  const auto known = std::find_if(chains_.begin(), chains_.end(), same);
+  const auto number = static_cast<uint32_t>(known - chains_.begin());
+  if (known == chains_.end()) chains_.emplace_back(chain.begin(), chain.end());
+  return number;
+}
+
+uint32_t SegmentBuilder::block(const Block& block) {
+  if (block.decoded_length > decoded_limit(chains_.at(block.codecs), block.stored_length)) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("block at offset {}: {} bytes cannot decode to {}", block.offset,
+                            block.stored_length, block.decoded_length));
+  }
+  blocks_.push_back(block);
+  return static_cast<uint32_t>(blocks_.size() - 1);
+}
+
+Extent SegmentBuilder::localised(Extent extent) {
+  if (extent.container != Container::block) return extent;
+  const auto [known, is_new] = local_blocks_.try_emplace(extent.number, 0);
+  if (is_new) {
+    Block block = blocks_.at(extent.number);
+    block.codecs = segment_.add_codecs(chains_.at(block.codecs));
+    known->second = segment_.add_block(block);
+  }
+  extent.number = known->second;
+  return extent;
+}
+
+void SegmentBuilder::add_ranges(const Extent& extent, std::span<const Extent> pieces,
+                                std::vector<Range>& ranges) {
+  if (extent.container == Container::pieces) {
+    for (const Extent& piece : pieces) add_ranges(piece, {}, ranges);
+  } else if (extent.container == Container::shard) {
+    ranges.push_back({extent.number, extent.offset, extent.offset + extent.length});
+  } else if (extent.container == Container::block) {
+    const Block& block = blocks_.at(extent.number);
+    ranges.push_back({block.shard, block.offset, block.offset + block.stored_length});
+  }
+}
+
+void SegmentBuilder::make_room(std::span<const Range> ranges) {
+  // So many that hardly a shard has more, and that memory does not suffer.
+  constexpr uint64_t kMaxScattered = 32 * SegmentWriter::kMaxSamples;
+  const auto behind = [&](const Range& range) { return range.begin >= covered_.at(range.shard); };
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < shards_.size(); ++i) bytes += covered_[i] - shards_[i].begin;
+  const bool full =
+      segment_.samples() >= SegmentWriter::kMaxSamples || bytes >= SegmentWriter::kMaxBytes;
+  if (shards_.empty() || !full) return;
+  const bool in_order = !scattered_ && std::all_of(ranges.begin(), ranges.end(), behind);
+  if (!in_order && segment_.samples() < kMaxScattered) return;
+  // A segment whose samples lie anywhere covers no bytes: the last one then covers them all.
+  scattered_ = !in_order;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    segment_.shards()[i].end = scattered_ ? shards_[i].begin : covered_[i];
+  }
   close();
-  shard_->begin = covered_;
-  segment_.add_shard(*shard_);
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    if (!scattered_) shards_[i].begin = covered_[i];
+    segment_.add_shard(shards_[i]);
+  }
 }
 
 void SegmentBuilder::sample(std::string_view key, std::span<const FoundField> fields) {
   if (options_.progress != nullptr) {
-    if (options_.depth == Depth::structure || shard_) ++options_.progress->samples;
+    if (options_.depth == Depth::structure || !shards_.empty()) ++options_.progress->samples;
     options_.progress->check_stop();
   }
-  uint64_t first = std::numeric_limits<uint64_t>::max();
-  uint64_t end = 0;
-  for (const FoundField& field : fields) {
-    if (field.extent.container != Container::shard) continue;
-    first = std::min(first, field.extent.offset);
-    end = std::max(end, field.extent.offset + field.extent.length);
+  ranges_.clear();
+  for (const FoundField& field : fields) add_ranges(field.extent, field.pieces, ranges_);
+  make_room(ranges_);
+  for (const Range& range : ranges_) {
+    covered_.at(range.shard) = std::max(covered_[range.shard], range.end);
   }
-  make_room(first);
-  covered_ = std::max(covered_, end);
+  // Only those in blocks need other numbers.
+  std::vector<FoundField> found;
+  std::vector<std::vector<Extent>> pieces;
+  const auto in_blocks = [](const FoundField& field) {
+    return field.extent.container == Container::block ||
+           field.extent.container == Container::pieces;
+  };
+  if (std::any_of(fields.begin(), fields.end(), in_blocks)) {
+    found.assign(fields.begin(), fields.end());
+    pieces.resize(fields.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      found[i].extent = localised(found[i].extent);
+      for (const Extent& piece : found[i].pieces) pieces[i].push_back(localised(piece));
+      found[i].pieces = pieces[i];
+    }
+    fields = found;
+  }
   for (std::string& conflict : segment_.add_sample(key, fields)) {
     Fault fault;
-    fault.shard = shard_ ? shard_->path : std::string(key);
-    if (first != std::numeric_limits<uint64_t>::max()) fault.offset = first;
+    fault.shard = shards_.empty() ? std::string(key) : shards_.back().path;
+    if (!ranges_.empty()) {
+      fault.shard = shards_[ranges_.front().shard].path;
+      fault.offset = ranges_.front().begin;
+    }
     fault.sample = key;
     fault.cause = std::move(conflict);
     segment_.add_fault(std::move(fault));
@@ -72,8 +148,9 @@ void SegmentBuilder::sample(std::string_view key, std::span<const FoundField> fi
 }
 
 void SegmentBuilder::stated(const StatedChecksum& checksum) {
-  make_room(checksum.offset);
-  covered_ = std::max(covered_, checksum.offset + checksum.length);
+  const Range range{checksum.shard, checksum.offset, checksum.offset + checksum.length};
+  make_room({&range, 1});
+  covered_.at(range.shard) = std::max(covered_[range.shard], range.end);
   stated_.push_back(checksum);
 }
 
@@ -96,7 +173,7 @@ bool SegmentBuilder::same_field(const Segment& earlier, uint64_t sample, uint32_
 }
 
 bool SegmentBuilder::completed_before(const std::string& path) {
-  if (shard_ || !fs::exists(path)) return false;
+  if (!shards_.empty() || !fs::exists(path)) return false;
   try {
     const Segment earlier(path);
     earlier.verify_all();
@@ -143,6 +220,7 @@ void SegmentBuilder::close() {
     entries.emplace_back();
   }
   segment_ = SegmentWriter();
+  local_blocks_.clear();
   stated_.clear();
 }
 
@@ -151,8 +229,8 @@ void SegmentBuilder::wait() {
 }
 
 void SegmentBuilder::finish() {
-  if (shard_ && shard_->compression != Compression::none) {
-    segment_.shards().front().end = covered_;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    if (shards_[i].compression != Compression::none) segment_.shards()[i].end = covered_[i];
   }
   close();
   wait();
@@ -164,7 +242,7 @@ SegmentEntry entry_of(const std::string& path, const Segment& segment) {
   entry.samples = segment.samples();
   entry.header_crc = segment.header_crc();
   for (uint32_t i = 0; i < segment.shard_count(); ++i) {
-    if (segment.shard(i).begin == 0) ++entry.shards;
+    if (begins(segment.shard(i))) ++entry.shards;
   }
   for (uint32_t field = 0; field < segment.fields().size(); ++field) {
     if (segment.fields()[field].encoding == Encoding::none) continue;
@@ -179,24 +257,47 @@ SegmentEntry entry_of(const std::string& path, const Segment& segment) {
 
 namespace {
 
-/// Whether the segment at `path` still describes the file from offset `begin` on.
-std::optional<SegmentEntry> still_right(const std::string& path, const std::string& shard_path,
-                                        const FileInfo& now, uint64_t begin, Depth depth,
-                                        uint64_t& end) {
+/// By path: the ranges of the files that segments describe.
+using Ranges = std::map<std::string, std::vector<std::pair<uint64_t, uint64_t>>>;
+
+/// Whether the ranges of each file are all of it, without a gap.
+bool cover_all(Ranges& ranges, const std::map<std::string, FileInfo>& files) {
+  for (const auto& [path, info] : files) {
+    std::vector<std::pair<uint64_t, uint64_t>>& of_file = ranges[path];
+    std::sort(of_file.begin(), of_file.end());
+    uint64_t covered = 0;
+    for (const auto& [begin, end] : of_file) {
+      if (begin != covered) return false;
+      covered = end;
+    }
+    if (covered != info.size) return false;
+  }
+  return true;
+}
+
+/// The segment at `path` if all that it describes is as it was; adds the ranges.
+std::optional<SegmentEntry> still_right(const std::string& path,
+                                        const std::map<std::string, FileInfo>& files, Depth depth,
+                                        Ranges& ranges) {
   if (!fs::exists(path)) return std::nullopt;
   try {
     const Segment segment(path);
     segment.verify_all();
-    if (segment.shard_count() != 1 || segment.depth() < depth) return std::nullopt;
-    const Shard shard = segment.shard(0);
-    // `pack` records no time: its checksums say what the bytes should be, and `check` compares.
-    const bool same_time = shard.modified_ns == 0 ? segment.depth() == Depth::full
-                                                  : shard.modified_ns == now.modified_ns;
-    if (shard.path != shard_path || shard.size != now.size || !same_time || shard.begin != begin ||
-        shard.compression != Compression::none) {
-      return std::nullopt;
+    if (segment.shard_count() == 0 || segment.depth() < depth) return std::nullopt;
+    Ranges more = ranges;
+    for (uint32_t i = 0; i < segment.shard_count(); ++i) {
+      const Shard shard = segment.shard(i);
+      const auto now = files.find(shard.path);
+      if (now == files.end()) return std::nullopt;
+      // `pack` records no time: its checksums say what the bytes should be, and `check` compares.
+      const bool same_time = shard.modified_ns == 0 ? segment.depth() == Depth::full
+                                                    : shard.modified_ns == now->second.modified_ns;
+      if (shard.size != now->second.size || !same_time || shard.compression != Compression::none) {
+        return std::nullopt;
+      }
+      more[shard.path].emplace_back(shard.begin, shard.end);
     }
-    end = shard.end;
+    ranges = std::move(more);
     return entry_of(path, segment);
   } catch (const Error&) {
     return std::nullopt;  // damaged: it is made anew
@@ -210,21 +311,26 @@ std::optional<std::vector<SegmentEntry>> reusable_segments(const Source& source,
                                                            const std::set<std::string>& there,
                                                            const std::string& name, Depth depth) {
   if (part.shard.empty()) return std::nullopt;
-  const std::optional<FileInfo> now =
-      source.file_system->info(source.root + "/" + part.shard, true);
-  if (!now) return std::nullopt;
+  std::map<std::string, FileInfo> files;
+  std::vector<std::string> paths = part.beside;
+  paths.push_back(part.shard);
+  for (const std::string& path : paths) {
+    const std::optional<FileInfo> now = source.file_system->info(source.root + "/" + path, true);
+    if (!now) return std::nullopt;
+    files[path] = *now;
+  }
   std::vector<SegmentEntry> entries;
-  uint64_t covered = 0;
+  Ranges ranges;
   do {
     std::optional<SegmentEntry> found;
     for (const std::string& file :
          segments_named(there, SegmentBuilder::stem(name, entries.size()))) {
       if (found) break;
-      found = still_right(directory + "/" + file, part.shard, *now, covered, depth, covered);
+      found = still_right(directory + "/" + file, files, depth, ranges);
     }
     if (!found) return std::nullopt;
     entries.push_back(std::move(*found));
-  } while (covered < now->size);
+  } while (!cover_all(ranges, files));
   return entries;
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "dataset/manifest.h"
@@ -26,6 +27,8 @@ class SegmentBuilder final : public ScanSink {
                  uint32_t add_mode);
 
   uint32_t shard(const Shard& shard) override;
+  uint32_t codecs(std::span<const Codec> chain) override;
+  uint32_t block(const Block& block) override;
   void sample(std::string_view key, std::span<const FoundField> fields) override;
   void stated(const StatedChecksum& checksum) override;
   void fault(Fault fault) override { segment_.add_fault(std::move(fault)); }
@@ -41,8 +44,18 @@ class SegmentBuilder final : public ScanSink {
   static std::string stem(const std::string& name, size_t number);
 
  private:
-  /// Begins a new segment when the current one is full and nothing of it lies behind `offset`.
-  void make_room(uint64_t offset);
+  /// A range of a shard.
+  struct Range {
+    uint32_t shard = 0;
+    uint64_t begin = 0, end = 0;
+  };
+  /// What of the shards an extent takes up.
+  void add_ranges(const Extent& extent, std::span<const Extent> pieces, std::vector<Range>& ranges);
+  /// Begins a new segment when the current one is full and the ranges lie behind all of it; or when
+  /// it is so full that it has to be, wherever they lie.
+  void make_room(std::span<const Range> ranges);
+  /// The extent with the number that its block has in the current segment.
+  Extent localised(Extent extent);
   void close();
   /// Until the segment that is being written is complete.
   void wait();
@@ -59,9 +72,14 @@ class SegmentBuilder final : public ScanSink {
   uint32_t add_mode_;
   SegmentWriter segment_;
   std::vector<StatedChecksum> stated_;
-  std::optional<Shard> shard_;
+  std::vector<Shard> shards_;      // begin: of what the current segment covers
+  std::vector<uint64_t> covered_;  // by shard: end of what lies furthest back in it so far
+  std::vector<Block> blocks_;      // all that the scan has announced
+  std::vector<std::vector<Codec>> chains_;
+  std::unordered_map<uint32_t, uint32_t> local_blocks_;  // those that the current segment has
+  std::vector<Range> ranges_;  // of one sample
+  bool scattered_ = false;     // samples do not lie in the order of the bytes
   std::future<SegmentEntry> pending_;  // the last of `entries`
-  uint64_t covered_ = 0;               // end of what lies furthest back in the shard so far
 };
 
 /// Segments of an earlier run that still describe the part, complete and verified; nothing

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace stoker {
+
+// One function per codec; codec.cpp has the table of them. Each undoes its codec on `stored` and
+// stops at `limit` bytes: where that many come, there may be more. `parameters` are those of
+// CodecId. Memory grows with what really comes, not with what the bytes promise. Throws
+// Error(corrupt) with the cause alone.
+
+std::vector<std::byte> decode_zlib(Bytes stored, std::string_view parameters, uint64_t limit);
+std::vector<std::byte> decode_zstd(Bytes stored, std::string_view parameters, uint64_t limit);
+
+}  // namespace stoker
