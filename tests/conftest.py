@@ -157,6 +157,7 @@ peer_webdataset = peer_fixture("webdataset")
 peer_torch = peer_fixture("torch")
 peer_tensorflow = peer_fixture("tensorflow")
 peer_tensorboard = peer_fixture("tensorboard")
+peer_arrow = peer_fixture("arrow")
 
 
 # --- Another user, a small file system ------------------------------------------------------------

@@ -29,6 +29,9 @@ struct CodecRow {
 constexpr std::array kCodecs = {
     CodecRow{CodecId::zlib, decode_zlib, 1032},
     CodecRow{CodecId::zstd, decode_zstd, 1 << 15},  // 128 KiB of one byte take 4
+    CodecRow{CodecId::lz4_frame, decode_lz4_frame, 255},
+    CodecRow{CodecId::lz4_block, decode_lz4_block, 255},
+    CodecRow{CodecId::snappy, decode_snappy, 64},
 };
 
 const CodecRow& row_of(uint16_t id) {

@@ -16,5 +16,8 @@ namespace stoker {
 
 std::vector<std::byte> decode_zlib(Bytes stored, std::string_view parameters, uint64_t limit);
 std::vector<std::byte> decode_zstd(Bytes stored, std::string_view parameters, uint64_t limit);
+std::vector<std::byte> decode_lz4_frame(Bytes stored, std::string_view parameters, uint64_t limit);
+std::vector<std::byte> decode_lz4_block(Bytes stored, std::string_view parameters, uint64_t limit);
+std::vector<std::byte> decode_snappy(Bytes stored, std::string_view parameters, uint64_t limit);
 
 }  // namespace stoker

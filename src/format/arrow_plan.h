@@ -29,6 +29,7 @@ struct ArrowPlan {
   bool look = false;   // somebody looks into its bytes
   bool npy = false;    // its bytes are an .npy file
   std::vector<int64_t> shape;       // of arrays that say it themselves
+  std::vector<int64_t> inner;       // of nested lists: dimensions behind the first, once known
   std::vector<ArrowPlan> children;  // as many as the field has, or none
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "format/arrow.h"
 #include "format/folder.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
@@ -20,6 +21,7 @@ constexpr Format kFolder = {"folder", detect_folder, scan_folder, nullptr};
 constexpr std::array kFormats = {
     Format{"tar", detect_tar, scan_tar, &kTarWrite},
     Format{"tfrecord", detect_tfrecord, scan_tfrecord, &kTfrecordWrite},
+    Format{"arrow", detect_arrow, scan_arrow, nullptr},
     kFolder,  // takes any directory
 };
 
@@ -30,7 +32,7 @@ using namespace std::string_view_literals;
 constexpr std::array kMagics = {
     Magic{"\x89HDF\r\n\x1a\n"sv, "an HDF5 file"},
     Magic{"\x93NUMPY"sv, "a NumPy array"},
-    Magic{"ARROW1"sv, "an Arrow file"},
+    Magic{"FEA1"sv, "a Feather file of version 1 (pyarrow.feather reads it and writes version 2)"},
     Magic{"PAR1"sv, "a Parquet file"},
     Magic{"hsqs"sv, "a squashfs image"},
     Magic{"\x0a\x23\xd7\xce"sv, "a RecordIO file"},

@@ -17,16 +17,6 @@
 namespace stoker {
 namespace {
 
-/// The ending that files with such a beginning have; empty where it is not known.
-std::string_view image_suffix(std::string_view begin) {
-  if (begin.starts_with("\xFF\xD8\xFF")) return "jpg";
-  if (begin.starts_with("\x89PNG\r\n")) return "png";
-  if (begin.starts_with("GIF8")) return "gif";
-  if (begin.starts_with("BM")) return "bmp";
-  if (begin.starts_with("RIFF") && begin.substr(8).starts_with("WEBP")) return "webp";
-  return {};
-}
-
 // Bytes looked at in one go where the next record must be searched for.
 constexpr size_t kSearchStep = 65'536;
 // Where the size of the file is not known, no record is believed to be larger.
@@ -96,7 +86,7 @@ class ExampleFields {
     } else if (is_text_suffix(feature.name)) {
       field.type = FieldType::text;  // as in a tar, so that the way there and back changes nothing
     } else if (feature.name == kImageField) {
-      field.suffix = image_suffix(feature.begin);
+      field.suffix = image_suffix_of(feature.begin);
     }
   }
 
