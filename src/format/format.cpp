@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "format/arrow.h"
 #include "format/folder.h"
+#include "format/parquet.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
 
@@ -22,6 +23,7 @@ constexpr std::array kFormats = {
     Format{"tar", detect_tar, scan_tar, &kTarWrite},
     Format{"tfrecord", detect_tfrecord, scan_tfrecord, &kTfrecordWrite},
     Format{"arrow", detect_arrow, scan_arrow, nullptr},
+    Format{"parquet", detect_parquet, scan_parquet, nullptr},
     kFolder,  // takes any directory
 };
 
@@ -33,7 +35,7 @@ constexpr std::array kMagics = {
     Magic{"\x89HDF\r\n\x1a\n"sv, "an HDF5 file"},
     Magic{"\x93NUMPY"sv, "a NumPy array"},
     Magic{"FEA1"sv, "a Feather file of version 1 (pyarrow.feather reads it and writes version 2)"},
-    Magic{"PAR1"sv, "a Parquet file"},
+    Magic{"PARE"sv, "an encrypted Parquet file"},
     Magic{"hsqs"sv, "a squashfs image"},
     Magic{"\x0a\x23\xd7\xce"sv, "a RecordIO file"},
     Magic{"SQLite format 3"sv, "an SQLite database"},
