@@ -135,6 +135,7 @@ class ArrowScan {
     if (!backed && batch.rows > 0) {
       throw Error(ErrorKind::corrupt, fmt::format("nothing in the {} rows of a batch can be read", batch.rows));
     }
+    for (const auto& leaf : leaves) learn_dimensions(*leaf, batch.rows);
     for (uint64_t row = 0; row < batch.rows; ++row) take_row(row, leaves, batch);
     for (const auto& leaf : leaves) {
       if (leaf->faults <= kMostNamed) continue;
@@ -166,6 +167,21 @@ class ArrowScan {
     }
     leaves.push_back(std::make_unique<Leaf>(Leaf{{plan, column, around, dictionary}}));
     if (plan.use == ArrowUse::key) key_ = &leaves.back()->values;
+  }
+
+  /// An empty list does not say how long those inside it would be: the first that is not does.
+  static void learn_dimensions(const Leaf& leaf, uint64_t rows) {
+    const ArrowPlan& plan = leaf.values.plan();
+    if (plan.use != ArrowUse::array || plan.field->children[0].children.empty()) return;
+    ArrowLeaf values = leaf.values;
+    for (uint64_t row = 0; row < rows && plan.inner.empty(); ++row) {
+      try {
+        FoundField found;
+        values.find(row, found);
+      } catch (const Error& error) {
+        if (!is_damage(error)) throw;
+      }
+    }
   }
 
   void take_row(uint64_t row, std::vector<std::unique_ptr<Leaf>>& leaves, const ArrowBatch& batch) {

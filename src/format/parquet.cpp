@@ -27,6 +27,17 @@ bool is_damage(const Error& error) {
   return error.kind() == ErrorKind::corrupt || error.kind() == ErrorKind::unsupported;
 }
 
+/// For looking at a column before its rows are taken.
+class SilentSink final : public ScanSink {
+ public:
+  uint32_t shard(const Shard&) override { return 0; }
+  uint32_t codecs(std::span<const Codec>) override { return 0; }
+  uint32_t block(const Block&) override { return 0; }
+  void sample(std::string_view, std::span<const FoundField>) override {}
+  void stated(const StatedChecksum&) override {}
+  void fault(Fault) override {}
+};
+
 class ParquetScan {
  public:
   ParquetScan(const Part& part, OpenedShard& shard, ScanSink& sink)
@@ -40,6 +51,9 @@ class ParquetScan {
     try {
       const ParquetFile file = read_parquet_footer(file_);
       plan(file);
+      for (ParquetPlan& plan : plans_) {
+        if (plan.most_repetition > 1) learn_dimensions(file, plan);
+      }
       uint64_t rows = 0;
       for (const ParquetRowGroup& group : file.groups) {
         take_group(group);
@@ -84,6 +98,36 @@ class ParquetScan {
     }
   }
 
+  /// Why a column of a row group cannot be read; empty where it can.
+  static std::string refusal(const ParquetChunk& chunk, const ParquetPlan& plan) {
+    if (!chunk.refusal.empty()) return chunk.refusal;
+    if (chunk.type != *plan.node->type) return "its values are of another type than the schema says";
+    const uint64_t bytes = chunk.end - chunk.begin;
+    if (chunk.values > kRowsForNothing + kRowsPerByte * bytes) {
+      return fmt::format("{} bytes claim {} values", bytes, chunk.values);
+    }
+    return refusal_of(chunk.codec);
+  }
+
+  /// An empty list does not say how long those inside it would be: the first that is not does.
+  void learn_dimensions(const ParquetFile& file, ParquetPlan& plan) {
+    SilentSink silent;
+    for (const ParquetRowGroup& group : file.groups) {
+      const ParquetChunk& chunk = group.chunks[plan.node->leaf];
+      if (!refusal(chunk, plan).empty()) continue;
+      ParquetColumn column(file_, plan, chunk, number_, silent);
+      for (uint64_t row = 0; row < chunk.values; ++row) {
+        try {
+          FoundField found;
+          column.next(found);
+        } catch (const Error& error) {
+          if (!is_damage(error)) throw;
+        }
+        if (!plan.inner.empty()) return;
+      }
+    }
+  }
+
   void take_group(const ParquetRowGroup& group) {
     if (group.rows > kRowsForNothing + kRowsPerByte * group.bytes) {
       return fault({}, {}, fmt::format("a row group of {} bytes claims {} rows", group.bytes, group.rows));
@@ -91,13 +135,7 @@ class ParquetScan {
     std::vector<std::unique_ptr<Column>> columns;
     for (ParquetPlan& plan : plans_) {
       const ParquetChunk& chunk = group.chunks[plan.node->leaf];
-      std::string refusal = chunk.refusal.empty() ? refusal_of(chunk.codec) : chunk.refusal;
-      if (refusal.empty() && chunk.type != *plan.node->type) {
-        refusal = "its values are of another type than the schema says";
-      }
-      if (refusal.empty() && chunk.values > kRowsForNothing + kRowsPerByte * (chunk.end - chunk.begin)) {
-        refusal = fmt::format("{} bytes claim {} values", chunk.end - chunk.begin, chunk.values);
-      }
+      const std::string refusal = this->refusal(chunk, plan);
       if (!refusal.empty()) {
         fault(chunk.begin, plan.name, fmt::format("left out: {}", refusal));
         continue;
