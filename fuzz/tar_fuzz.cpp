@@ -48,8 +48,8 @@ void mend(std::string& contents) {
 /// Writes what was found as a shard of its own; samples that no tar of ours can hold are left out.
 std::string write(const CollectingSink& found, const std::string& contents,
                   std::vector<const CollectingSink::Sample*>& written) {
-  const auto writer = kTarWrite.open();
-  std::string shard;
+  ShardOutput out(1);
+  const auto writer = kTarWrite.open({}, out);
   for (const auto& sample : found.samples) {
     std::vector<OutField> fields;
     for (const auto& [name, kept] : sample.fields) {
@@ -63,20 +63,23 @@ std::string write(const CollectingSink& found, const std::string& contents,
     // Two samples in a row with one key could become one.
     if (!written.empty() && written.back()->key == sample.key) continue;
     try {
-      OutBuffer out(kTarWrite.size_of_sample(sample.key, fields));
-      writer->place(sample.key, fields, shard.size(), out);
-      require(out.size() == out.capacity());
+      const uint64_t end = out.size(0) + kTarWrite.size_of_sample(sample.key, fields);
+      const OutSample one{sample.key, fields};
+      writer->place({&one, 1}, out);
+      require(out.size(0) == end);
       for (const OutField& field : fields) {
         const Extent& extent = sample.fields.at(std::string(field.name)).field.extent;
         std::memcpy(field.data, contents.data() + extent.offset, extent.length);
       }
-      shard += as_text(out.bytes());
       written.push_back(&sample);
     } catch (const Error& error) {
       require(error.kind() == ErrorKind::unsupported);
     }
   }
-  return shard + std::string(2 * kTarBlock, '\0');
+  writer->finish(out);
+  std::string shard;
+  for (const Bytes piece : out.pending(0)) shard += as_text(piece);
+  return shard;
 }
 
 void round_trip(const CollectingSink& found, const std::string& contents) {

@@ -84,10 +84,11 @@ void try_round_trip(const std::string& contents) {
       field.length = kept.field.extent.length;
       fields.push_back(field);
     }
-    OutBuffer buffer(kTfrecordWrite.size_of_sample(sample.key, fields));
-    const auto writer = kTfrecordWrite.open();
+    ShardOutput buffer(1);
+    const auto writer = kTfrecordWrite.open({}, buffer);
+    const OutSample one{sample.key, fields};
     try {
-      writer->place(sample.key, fields, out.size(), buffer);
+      writer->place({&one, 1}, buffer);
     } catch (const Error& error) {
       require(error.kind() == ErrorKind::unsupported);
       continue;
@@ -98,9 +99,9 @@ void try_round_trip(const std::string& contents) {
       if (extent.length > 0) std::memcpy(fields[i].data, &contents[extent.offset], extent.length);
       ++i;
     }
-    writer->seal();
-    require(buffer.size() == buffer.capacity());
-    out += as_text(buffer.bytes());
+    writer->seal(buffer);
+    require(buffer.size(0) == kTfrecordWrite.size_of_sample(sample.key, fields));
+    out += as_text(buffer.pending(0).front());
     ++written;
   }
   files.add_file("/d/t", out);

@@ -43,6 +43,9 @@ nb::dict to_dict(const PackResult& result) {
   dict["hidden"] = result.hidden;
   dict["unlisted"] = result.unlisted;
   dict["left_out"] = to_list(result.left_out);
+  nb::list lossy;
+  for (const std::string& loss : result.lossy) lossy.append(to_str(loss));
+  dict["lossy"] = lossy;
   dict["seconds"] = result.seconds;
   return dict;
 }
@@ -50,7 +53,8 @@ nb::dict to_dict(const PackResult& result) {
 nb::dict pack(nb::handle source, nb::handle destination, const std::string& to,
               const std::string& shard_size, unsigned jobs, std::optional<uint64_t> shuffle,
               nb::handle split, const nb::list& include, const nb::list& exclude,
-              std::optional<uint64_t> limit, nb::handle list, bool overwrite, bool skip_bad) {
+              std::optional<uint64_t> limit, nb::handle list, bool lossy,
+              const std::string& compress, bool overwrite, bool skip_bad) {
   const std::string from = to_path(source), into = to_path(destination);
   PackOptions options;
   options.to = to;
@@ -62,6 +66,8 @@ nb::dict pack(nb::handle source, nb::handle destination, const std::string& to,
   options.exclude = names(exclude);
   options.limit = limit;
   options.list = to_path(list);
+  options.lossy = lossy;
+  options.compress = compress;
   options.overwrite = overwrite;
   options.skip_bad = skip_bad;
   return to_dict(run_interruptible([&](Progress& progress) {
@@ -76,13 +82,14 @@ void bind_pack(nb::module_& module) {
   module.def("pack", &pack, nb::arg("source"), nb::arg("destination"), nb::arg("to"),
              nb::arg("shard_size"), nb::arg("jobs"), nb::arg("shuffle").none(),
              nb::arg("split").none(), nb::arg("include"), nb::arg("exclude"),
-             nb::arg("limit").none(), nb::arg("list").none(), nb::arg("overwrite"),
-             nb::arg("skip_bad"),
+             nb::arg("limit").none(), nb::arg("list").none(), nb::arg("lossy"), nb::arg("compress"),
+             nb::arg("overwrite"), nb::arg("skip_bad"),
              nb::sig("def pack(source: object, destination: object, to: str, shard_size: str, "
                      "jobs: int, shuffle: int | None, split: str | None, "
                      "include: collections.abc.Sequence[str | bytes], "
                      "exclude: collections.abc.Sequence[str | bytes], limit: int | None, "
-                     "list: object | None, overwrite: bool, skip_bad: bool) -> "
+                     "list: object | None, lossy: bool, compress: str, overwrite: bool, "
+                     "skip_bad: bool) -> "
                      "dict[str, typing.Any]"));
 }
 

@@ -46,6 +46,8 @@ def pack(
     exclude: str | bytes | Iterable[str | bytes] = (),
     limit: int | None = None,
     list: Path | None = None,
+    lossy: bool = False,
+    compress: str = "",
     overwrite: bool = False,
     skip_bad: bool = False,
 ) -> PackResult:
@@ -53,7 +55,7 @@ def pack(
 
     Stopped at any moment and run again, it goes on, and the result is that of an undisturbed run, byte for byte.
 
-    to: format to write, "tar" or "tfrecord".
+    to: format to write, "tar", "tfrecord" or "npy".
     shard_size: begin a new shard at this size: bytes, or text such as "512M".
     jobs: threads to use; one per usable core where not given.
     shuffle: put the samples in a random order, the same for the same seed.
@@ -61,6 +63,8 @@ def pack(
     include, exclude: globs over keys and file names.
     limit: at most so many samples, counted behind the filters.
     list: for a folder, a CSV or JSON-lines file that names the files and gives further columns.
+    lossy: leave out fields that the format cannot store, instead of raising an error.
+    compress: compress what is stored, where the format can.
     overwrite: replace a dataset of other contents.
     skip_bad: what cannot be read is left out without LeftOutError.
 
@@ -81,6 +85,8 @@ def pack(
             exclude=_globs(exclude),
             limit=_least("limit", limit, 1),
             list=list,
+            lossy=lossy,
+            compress=compress,
             overwrite=overwrite,
             skip_bad=skip_bad,
         )

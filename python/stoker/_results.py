@@ -98,11 +98,14 @@ class PackResult:
     unlisted: int
     #: What could not be read.
     left_out: tuple[Fault, ...]
+    #: Fields that the format cannot store, and why.
+    lossy: tuple[str, ...]
     seconds: float
 
     @classmethod
     def _of(cls, result: dict[str, Any]) -> PackResult:
-        return cls(**{**result, "datasets": tuple(result["datasets"]), "left_out": _faults(result["left_out"])})
+        tuples = {name: tuple(result[name]) for name in ("datasets", "lossy")}
+        return cls(**{**result, **tuples, "left_out": _faults(result["left_out"])})
 
     def __repr__(self) -> str:
         return (

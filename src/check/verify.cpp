@@ -245,7 +245,8 @@ bool Verifier::elsewhere(const Index& index, uint32_t number, unsigned threads) 
       samples.push_back(index.first_sample(number) + all[i]);
     }
     Batch batch = reader.locate(samples);
-    std::erase_if(batch.items, [&](const Item& item) { return !loose.is_loose(item.located.extent); });
+    std::erase_if(batch.items,
+                  [&](const Item& item) { return !loose.is_loose(item.located.extent); });
     uint64_t total = 0;
     for (const Item& item : batch.items) total += item.length;
     const auto memory = std::make_unique_for_overwrite<std::byte[]>(total);
@@ -261,8 +262,7 @@ bool Verifier::elsewhere(const Index& index, uint32_t number, unsigned threads) 
   return good;
 }
 
-void Verifier::shard(const Segment& segment, uint32_t number, unsigned threads,
-                     bool rest_is_good) {
+void Verifier::shard(const Segment& segment, uint32_t number, unsigned threads, bool rest_is_good) {
   const Shard shard = segment.shard(number);
   // A large shard has several segments: the first one reports.
   if (!unchanged(shard.path, shard.size, 0, "", "", begins(shard))) return;

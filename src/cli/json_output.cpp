@@ -85,6 +85,7 @@ Json pack_document(const PackResult& result) {
   json["hidden"] = result.hidden;
   json["unlisted"] = result.unlisted;
   json["left_out"] = faults_list(result.left_out);
+  json["lossy"] = result.lossy;
   json["seconds"] = result.seconds;
   return json;
 }

@@ -19,7 +19,7 @@ namespace {
 constexpr std::array<std::string_view, 2> kPositionals = {"SRC", "DST"};
 
 constexpr std::array kOptions = {
-    Option{"--to", "FORMAT", "format to write: tar (default) or tfrecord"},
+    Option{"--to", "FORMAT", "format to write: tar (default), tfrecord or npy"},
     Option{"--shard-size", "SIZE", "begin a new shard at this size (default: 1G)"},
     kJobsOption,
     Option{"--shuffle", "SEED", "put the samples in a random order: the same for the same seed"},
@@ -30,6 +30,8 @@ constexpr std::array kOptions = {
     Option{"--exclude", "GLOB", "leave matching ones out; may be repeated, wins over --include"},
     Option{"--limit", "N", "at most N samples, counted behind the filters"},
     kListOption,
+    Option{"--lossy", "", "leave out fields that the format cannot store"},
+    Option{"--compress", "NAME", "compress what is stored, where the format can"},
     Option{"--overwrite", "", "replace a dataset of other contents at DST"},
     Option{"--skip-bad", "", "what cannot be read is left out and still exit 0"},
     kJsonOption,
@@ -51,6 +53,8 @@ PackOptions options_of(const Arguments& arguments) {
   options.exclude = arguments.values("--exclude");
   options.limit = arguments.number("--limit", 1);
   options.list = arguments.value("--list").value_or("");
+  options.lossy = arguments.flag("--lossy");
+  options.compress = arguments.value("--compress").value_or("");
   options.overwrite = arguments.flag("--overwrite");
   options.skip_bad = arguments.flag("--skip-bad");
   return options;
@@ -74,6 +78,9 @@ std::string headline(const PackResult& result, const Style& style) {
 
 std::string left_out(const PackResult& result, const Style& style) {
   std::vector<std::string> parts;
+  if (!result.lossy.empty()) {
+    parts.push_back(counted(result.lossy.size(), "field") + " that the format cannot store");
+  }
   if (result.filtered > 0) parts.push_back(counted(result.filtered, "sample") + " by your filters");
   if (result.hidden > 0) parts.push_back(counted(result.hidden, "hidden file"));
   if (result.unlisted > 0) {
@@ -110,6 +117,7 @@ std::string summary(const PackResult& result, const std::vector<std::string>& sh
     }
     text += "\n";
   }
+  for (const std::string& loss : result.lossy) text += style.bad(loss) + "\n";
   text += left_out(result, style);
   return text + next_steps("stoker check", "verify every byte", shown.front(), style);
 }

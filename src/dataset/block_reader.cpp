@@ -14,9 +14,9 @@ namespace stoker {
 std::vector<std::byte> read_block(ReadableFile& file, uint64_t file_size, const Block& block,
                                   std::span<const Codec> chain, bool verify) {
   if (block.offset > file_size || block.stored_length > file_size - block.offset) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("its block at offset {} reaches beyond the end of the file",
-                            block.offset));
+    throw Error(
+        ErrorKind::corrupt,
+        fmt::format("its block at offset {} reaches beyond the end of the file", block.offset));
   }
   std::vector<std::byte> stored(block.stored_length);
   const size_t got = file.read_at(block.offset, stored);

@@ -68,7 +68,7 @@ std::vector<std::byte> decode_zlib(Bytes stored, std::string_view /*parameters*/
 
 std::vector<std::byte> decode_zstd(Bytes stored, std::string_view /*parameters*/, uint64_t limit) {
   const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(),
-                                                                      ZSTD_freeDCtx);
+                                                                     ZSTD_freeDCtx);
   if (!context) throw std::bad_alloc();
   std::vector<std::byte> decoded = first_room(stored.size(), limit);
   ZSTD_inBuffer in{stored.data(), stored.size(), 0};

@@ -49,7 +49,7 @@ constexpr std::array kCodes = {
 /// Reads the Python literal that a header is: a dictionary of three known keys.
 class HeaderParser {
  public:
-  explicit HeaderParser(std::string_view text) : rest_(text) {}
+  HeaderParser(std::string_view header, NpyText text) : rest_(header), text_(text) {}
 
   NpyHeader parse() {
     expect('{');
@@ -155,6 +155,12 @@ class HeaderParser {
       header.big_endian = code.front() == '>';
       code.remove_prefix(1);
     }
+    if (text_ == NpyText::allowed && code.starts_with('S')) {
+      const char* end = code.data() + code.size();
+      const auto [stop, error] = std::from_chars(code.data() + 1, end, header.text_width);
+      constexpr uint64_t kWidest = uint64_t{1} << 30;
+      if (error == std::errc() && stop == end && header.text_width <= kWidest) return;
+    }
     const auto found = std::find_if(kCodes.begin(), kCodes.end(),
                                     [&](const DTypeCode& known) { return known.code == code; });
     if (found == kCodes.end()) unsupported_dtype(*descr_);
@@ -162,6 +168,7 @@ class HeaderParser {
   }
 
   std::string_view rest_;
+  NpyText text_;
   std::optional<std::string_view> descr_;
   std::optional<bool> fortran_order_;
   std::optional<std::vector<int64_t>> shape_;
@@ -198,7 +205,7 @@ std::string descr_of(DType dtype) {
 
 }  // namespace
 
-NpyHeader parse_npy_header(Bytes stored) {
+NpyHeader parse_npy_header(Bytes stored, NpyText text_elements) {
   const std::string_view text = as_text(stored);
   if (!text.starts_with(kNpyMagic)) corrupt("does not begin with the magic bytes of an .npy file");
   constexpr size_t kVersionAt = kNpyMagic.size(), kLengthAt = kVersionAt + 2;
@@ -217,11 +224,14 @@ NpyHeader parse_npy_header(Bytes stored) {
                         text.size() - begin));
   }
   if (length > kMaxHeader) corrupt(fmt::format("has a header of {} bytes", length));
-  NpyHeader header = HeaderParser(text.substr(begin, length)).parse();
+  NpyHeader header = HeaderParser(text.substr(begin, length), text_elements).parse();
   header.size = begin + length;
-  const auto data_size = size_of_elements(header.dtype, header.shape);
+  const bool is_text = header.dtype == DType::unknown;
+  auto data_size = size_of_elements(is_text ? DType::uint8 : header.dtype, header.shape);
+  uint64_t size = data_size.value_or(0);
+  if (is_text && __builtin_mul_overflow(size, header.text_width, &size)) data_size.reset();
   if (!data_size) corrupt("the shape is too large");
-  header.data_size = *data_size;
+  header.data_size = size;
   return header;
 }
 
@@ -254,11 +264,9 @@ Array parse_npy(Bytes stored) {
   return array;
 }
 
-std::string write_npy(DType dtype, std::span<const int64_t> shape, Bytes data) {
-  const std::string descr = descr_of(dtype);
-  if (size_of_elements(dtype, shape) != data.size()) {
-    throw Error(ErrorKind::usage, "npy: the elements do not fit the shape");
-  }
+namespace {
+
+std::string header_of(std::string_view descr, std::span<const int64_t> shape) {
   // Space for space what numpy.save writes, also where it pads a whole unit.
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
                                    descr, fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
@@ -272,8 +280,26 @@ std::string write_npy(DType dtype, std::span<const int64_t> shape, Bytes data) {
   const auto length = static_cast<uint16_t>(header.size());
   out += as_text(std::as_bytes(std::span(&length, 1)));
   out += header;
-  out += as_text(data);
   return out;
+}
+
+}  // namespace
+
+std::string write_npy_header(DType dtype, std::span<const int64_t> shape) {
+  return header_of(descr_of(dtype), shape);
+}
+
+std::string write_npy_text_header(uint64_t width, uint64_t rows) {
+  const auto count = static_cast<int64_t>(rows);
+  return header_of(fmt::format("|S{}", width), {&count, 1});
+}
+
+std::string write_npy(DType dtype, std::span<const int64_t> shape, Bytes data) {
+  if (size_of_elements(dtype, shape) != data.size()) {
+    (void)descr_of(dtype);
+    throw Error(ErrorKind::usage, "npy: the elements do not fit the shape");
+  }
+  return write_npy_header(dtype, shape).append(as_text(data));
 }
 
 }  // namespace stoker

@@ -24,8 +24,8 @@ enum class Encoding : uint8_t {
   tf_int64s,   // the body of a tf.train.Int64List: array, or number when it holds one
   tf_floats,   // the body of a tf.train.FloatList: likewise
   tf_strings,  // the body of a tf.train.BytesList: list
-  elements,    // elements of Field::dtype in the shape of Field::shape, C order, little-endian: array,
-               // or number. The first dimension may be -1: it follows from the length
+  elements,    // elements of Field::dtype in the shape of Field::shape, C order, little-endian:
+             // array, or number. The first dimension may be -1: it follows from the length
   elements_big,  // likewise, big-endian
   padded,        // text or bytes of a fixed width: NUL bytes at the end are padding
 };

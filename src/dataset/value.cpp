@@ -221,6 +221,48 @@ std::string encode_array(const Array& array, Encoding encoding) {
   cannot_encode("an array of this dtype and shape", encoding);
 }
 
+/// Whether an array fits a field's shape, whose first dimension may be open.
+bool has_shape(const std::vector<int64_t>& is, const std::vector<int64_t>& should) {
+  if (is.size() != should.size()) return false;
+  for (size_t i = 0; i < is.size(); ++i) {
+    if (is[i] != should[i] && (i > 0 || should[i] != -1)) return false;
+  }
+  return true;
+}
+
+/// The bits of a float16 that is exactly this number; others give another one.
+uint16_t to_half(double value) {
+  const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
+  if (std::isnan(value)) return sign | 0x7E00;
+  if (std::isinf(value)) return sign | 0x7C00;
+  int exponent = 0;
+  (void)std::frexp(value, &exponent);
+  exponent = std::max(exponent + 14, 1);  // of the smallest numbers there is one for all
+  const auto fraction = static_cast<int64_t>(std::ldexp(std::abs(value), 25 - exponent));
+  if (exponent >= 31) return sign | 0x7C00;
+  return static_cast<uint16_t>(sign +
+                               (fraction < 1024 ? fraction : fraction - 1024 + (exponent << 10)));
+}
+
+void put_real(double value, DType dtype, MutableBytes to) {
+  if (dtype == DType::float64) store(to.data(), value);
+  if (dtype == DType::float32) store(to.data(), static_cast<float>(value));
+  if (dtype == DType::float16) store(to.data(), to_half(value));
+  if (!is_float(dtype)) cannot_encode("a number with a fraction", Encoding::elements);
+  const double stored = to_double(dtype, to.data());
+  if (stored != value && !std::isnan(value)) {
+    throw Error(ErrorKind::unsupported, fmt::format("{} is no {}", value, name_of(dtype)));
+  }
+}
+
+void put_integer(int64_t value, DType dtype, MutableBytes to) {
+  if (is_float(dtype)) return put_real(static_cast<double>(value), dtype, to);
+  std::memcpy(to.data(), &value, to.size());
+  if (dtype == DType::unknown || to_integer(dtype, to.data()) != value) {
+    throw Error(ErrorKind::unsupported, fmt::format("{} is no {}", value, name_of(dtype)));
+  }
+}
+
 /// Values that are compared by their bytes.
 std::optional<Bytes> plain_bytes(const Value& value) {
   if (const auto* bytes = std::get_if<Bytes>(&value)) return *bytes;
@@ -299,6 +341,31 @@ std::string encode_value(const Value& value, Encoding encoding) {
   if (!bytes) cannot_encode("an absent value", encoding);
   if (encoding != Encoding::raw) cannot_encode("a value that is bytes or text", encoding);
   return std::string(as_text(*bytes));
+}
+
+std::string encode_value(const Value& value, const Field& as) {
+  if (!is_elements(as.encoding)) return encode_value(value, as.encoding);
+  std::string stored(size_of(as.dtype), '\0');
+  const MutableBytes element = std::as_writable_bytes(std::span(stored));
+  if (const auto* integer = std::get_if<int64_t>(&value)) {
+    put_integer(*integer, as.dtype, element);
+  } else if (const auto* real = std::get_if<double>(&value)) {
+    put_real(*real, as.dtype, element);
+  } else if (const auto* array = std::get_if<Array>(&value)) {
+    if (array->dtype != as.dtype || !as.shape || !has_shape(array->shape, *as.shape)) {
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("is a {} array of shape ({}), should be {} of shape ({})",
+                              name_of(array->dtype), fmt::join(array->shape, ", "),
+                              name_of(as.dtype), fmt::join(as.shape.value_or(array->shape), ", ")));
+    }
+    stored = as_text(array->data);
+  } else {
+    cannot_encode("a value that is no number or array", as.encoding);
+  }
+  if (as.encoding == Encoding::elements_big) {
+    swap_bytes(std::as_writable_bytes(std::span(stored)), size_of(as.dtype));
+  }
+  return stored;
 }
 
 bool equal_values(const Value& a, const Value& b) {

@@ -47,7 +47,8 @@ class CollectingSink final : public ScanSink {
     Sample& kept = samples.emplace_back();
     kept.key = key;
     for (const FoundField& field : fields) {
-      kept.fields[std::string(field.name)] = {field, std::string(field.suffix),
+      kept.fields[std::string(field.name)] = {field,
+                                              std::string(field.suffix),
                                               std::string(field.inline_bytes),
                                               {field.pieces.begin(), field.pieces.end()}};
     }

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <random>
 
 #include "base/parallel.h"
+#include "dataset/codec.h"
 #include "dataset/value.h"
 #include "format/collecting_sink.h"
 #include "format/format.h"
@@ -50,7 +52,7 @@ TestField array_field(const char* name) {
   array.dtype = DType::float32;
   array.shape = {2, 2};
   array.data = std::as_bytes(std::span(elements));
-  return {{name, FieldType::array, Encoding::npy, DType::float32, {}, {}, 0},
+  return {{name, FieldType::array, Encoding::npy, DType::float32, array.shape, {}, 0},
           "",
           shared(std::move(array))};
 }
@@ -78,87 +80,237 @@ std::vector<TestSample> few() {
           {"3", {bytes_field("image", "qrstuvwx", "jpg"), array_field("boxes")}}};
 }
 
-struct WrittenShard {
-  std::string bytes;
-  std::vector<uint64_t> sample_ends, payload_ends;
-};
+/// What a format that knows nothing but numbers and arrays can store.
+std::vector<TestSample> numbers() {
+  std::vector<TestSample> samples;
+  for (int i = 0; i < 3; ++i) {
+    samples.push_back(
+        {std::to_string(i + 1),
+         {integer_field("label", 7 - i), real_field("weight", i / 3.0), array_field("boxes")}});
+  }
+  return samples;
+}
 
-WrittenShard write_shard(const WriteFormat& format, const std::vector<TestSample>& samples) {
-  WrittenShard shard;
-  OutBuffer out(1 << 20);
-  const auto writer = format.open();
+bool key_before(const TestSample& a, const TestSample& b) { return a.key < b.key; }
+
+/// How often each field occurs, as a schema has it.
+Field counted(Field field, const std::vector<TestSample>& samples) {
   for (const TestSample& sample : samples) {
-    std::vector<OutField> fields;
-    std::vector<std::string> stored;
-    for (const auto& [field, suffix, value] : sample.fields) {
-      const Encoding encoding = format.encoding(field);
-      stored.push_back(encode_value(*value, encoding));
-      fields.push_back({field.name, suffix, encoding, field.type, stored.back().size()});
-    }
-    const size_t before = out.size();
-    writer->place(sample.key, fields, 0, out);
-    EXPECT_LE(out.size() - before, format.size_of_sample(sample.key, fields));
-    for (size_t i = 0; i < fields.size(); ++i) {
-      EXPECT_EQ(fields[i].data, out.data() + fields[i].offset);
-      std::memcpy(fields[i].data, stored[i].data(), stored[i].size());
-    }
-    writer->seal();
-    shard.sample_ends.push_back(out.size());
-    uint64_t& payload_end = shard.payload_ends.emplace_back(before);
-    for (const OutField& field : fields) {
-      payload_end = std::max(payload_end, field.offset + field.length);
+    for (const TestField& other : sample.fields) {
+      if (other.field.name == field.name) ++field.present;
     }
   }
+  return field;
+}
+
+/// The fields of the samples as a format stores them; nothing where it cannot store them all.
+std::optional<OutSchema> schema_of(const WriteFormat& format,
+                                   const std::vector<TestSample>& samples) {
+  OutSchema schema;
+  schema.samples = samples.size();
+  for (const TestSample& sample : samples) {
+    for (const TestField& one : sample.fields) {
+      const auto known = std::find_if(schema.fields.begin(), schema.fields.end(),
+                                      [&](auto& field) { return field.name == one.field.name; });
+      if (known != schema.fields.end()) continue;
+      Field field = counted(one.field, samples);
+      Storage storage = format.storage(field, samples.size());
+      if (!storage.refusal.empty()) return std::nullopt;
+      field.encoding = storage.encoding;
+      if (storage.dtype != DType::unknown) field.dtype = storage.dtype;
+      if (storage.shape) field.shape = storage.shape;
+      schema.fields.push_back(field);
+    }
+  }
+  return schema;
+}
+
+struct WrittenShard {
+  std::vector<std::string> names, files;
+  /// By sample and file: where what comes after the sample begins, and where its fields end.
+  std::vector<std::vector<uint64_t>> sample_ends, payload_ends;
+
+  std::string all() const {
+    std::string bytes;
+    for (const std::string& file : files) bytes += file;
+    return bytes;
+  }
+};
+
+/// A sample as it is written.
+struct Written {
+  std::vector<OutField> fields;
+  std::vector<std::string> stored;
+};
+
+Written prepare(const OutSchema& schema, const TestSample& sample) {
+  Written written;
+  for (uint32_t number = 0; number < schema.fields.size(); ++number) {
+    const Field& as = schema.fields[number];
+    for (const auto& [field, suffix, value] : sample.fields) {
+      if (field.name != as.name) continue;
+      written.stored.push_back(encode_value(*value, as));
+      OutField& out = written.fields.emplace_back();
+      out.name = as.name;
+      out.suffix = suffix;
+      out.encoding = as.encoding;
+      out.type = as.type;
+      out.number = number;
+      out.length = written.stored.back().size();
+    }
+  }
+  return written;
+}
+
+WrittenShard write_shard(const WriteFormat& format, std::vector<TestSample> samples) {
+  if (format.by_key) std::sort(samples.begin(), samples.end(), key_before);
+  const OutSchema schema = schema_of(format, samples).value();
+  std::vector<std::string> endings = {""};
+  if (format.endings != nullptr) endings = format.endings(schema);
+  WrittenShard shard;
+  shard.files.resize(endings.size());
+  for (const std::string& ending : endings) {
+    shard.names.push_back(format.shard_name("x", 0, 1) + ending);
+  }
+  ShardOutput out(endings.size());
+  const auto writer = format.open(schema, out);
+  std::deque<Written> group;
+  std::vector<OutSample> placed;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    Written& one = group.emplace_back(prepare(schema, samples[i]));
+    placed.push_back({samples[i].key, one.fields});
+    const size_t wanted = std::max<size_t>(writer->group(), 1);
+    if (group.size() < wanted && i + 1 < samples.size()) continue;
+    writer->place(placed, out);
+    for (Written& written : group) {
+      for (size_t k = 0; k < written.fields.size(); ++k) {
+        std::memcpy(written.fields[k].data, written.stored[k].data(), written.stored[k].size());
+      }
+    }
+    writer->seal(out);
+    for (const Written& written : group) {
+      std::vector<uint64_t>& ends = shard.sample_ends.emplace_back(endings.size());
+      for (uint32_t file = 0; file < endings.size(); ++file) ends[file] = out.size(file);
+      std::vector<uint64_t>& payload = shard.payload_ends.emplace_back(endings.size());
+      for (const OutField& field : written.fields) {
+        uint64_t& end = payload[field.extent.number];
+        end = std::max(end, field.extent.offset + field.extent.length);
+      }
+    }
+    group.clear();
+    placed.clear();
+  }
   writer->finish(out);
-  shard.bytes = as_text(out.bytes());
+  for (uint32_t file = 0; file < endings.size(); ++file) {
+    for (const Bytes piece : out.pending(file)) shard.files[file] += as_text(piece);
+  }
+  for (const ShardOutput::Patch& patch : out.patches()) {
+    shard.files[patch.file].replace(patch.offset, patch.bytes.size(), patch.bytes);
+  }
   return shard;
 }
 
-/// A shard in memory, as a dataset of one file.
+/// A shard in memory, as a dataset of its own.
 class OneShard {
  public:
-  OneShard(const Format& format, std::string bytes)
-      : format_(format), bytes_(std::move(bytes)), name_(format.write->shard_name("x", 0, 1)) {
-    files_.add_file("/data/" + name_, bytes_);
+  OneShard(const Format& format, WrittenShard shard) : format_(format), shard_(std::move(shard)) {
+    for (size_t i = 0; i < shard_.files.size(); ++i) {
+      files_.add_file("/data/" + shard_.names[i], shard_.files[i]);
+    }
   }
 
   CollectingSink scan() {
-    const Source source{"/data", name_, "", &files_};
+    const Source source{"/data", shard_.files.size() == 1 ? name() : "", "", &files_};
     CollectingSink sink;
-    format_.scan(source, {}, {name_, Compression::none, 0, 0}, sink);
+    const std::optional<Layout> layout = format_.detect(source);
+    if (layout && !layout->parts.empty()) {
+      sink.faults = layout->faults;
+      for (const Part& part : layout->parts) format_.scan(source, *layout, part, sink);
+    } else if (shard_.files.size() == 1) {
+      format_.scan(source, {}, {name(), Compression::none, 0, 0, {}}, sink);
+    } else {
+      sink.faults.push_back({name(), {}, "", "", "is not detected"});
+    }
     return sink;
   }
   std::optional<Layout> detect(const std::string& file) {
     return format_.detect({"/data", file, "", &files_});
   }
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return shard_.names[0]; }
 
   /// What a field holds, as a reader would have it.
-  Value value_of(const CollectingSink::Found& found) const {
-    const Extent& extent = found.field.extent;
+  Value value_of(const CollectingSink& sink, const CollectingSink::Found& found) {
     Field field;
     field.type = found.field.type;
     field.encoding = found.field.encoding;
     field.dtype = found.field.dtype;
-    return decode_value(field, as_bytes(bytes_).subspan(extent.offset, extent.length));
+    field.shape = found.field.shape;
+    if (found.field.extent.container == Container::absent) {
+      return found.field.integer ? Value(*found.field.integer) : Value(found.field.real.value());
+    }
+    std::string& bytes = kept_.emplace_back();
+    if (found.field.extent.container == Container::pieces) {
+      for (const Extent& piece : found.pieces) bytes += bytes_of(sink, piece);
+    } else {
+      bytes = bytes_of(sink, found.field.extent);
+    }
+    return decode_value(field, as_bytes(bytes));
   }
 
   /// Whatever was done to the shard, nobody is sent to bytes it has not got.
   void expect_inside(const CollectingSink& sink) const {
+    for (const Block& block : sink.blocks) {
+      expect_inside(sink, block.shard, block.offset, block.stored_length);
+    }
     for (const auto& sample : sink.samples) {
       for (const auto& [name, found] : sample.fields) {
-        const Extent& extent = found.field.extent;
-        ASSERT_EQ(extent.container, Container::shard);
-        ASSERT_LE(extent.offset, bytes_.size());
-        ASSERT_LE(extent.length, bytes_.size() - extent.offset);
+        expect_inside(sink, found.field.extent);
+        for (const Extent& piece : found.pieces) expect_inside(sink, piece);
       }
     }
   }
 
  private:
+  const std::string& file(const CollectingSink& sink, uint32_t shard) const {
+    const std::string& path = sink.shards.at(shard).path;
+    const auto found = std::find(shard_.names.begin(), shard_.names.end(), path);
+    return shard_.files.at(static_cast<size_t>(found - shard_.names.begin()));
+  }
+
+  std::string bytes_of(const CollectingSink& sink, const Extent& extent) const {
+    if (extent.container == Container::shard) {
+      return file(sink, extent.number).substr(extent.offset, extent.length);
+    }
+    const Block& block = sink.blocks.at(extent.number);
+    const Bytes stored = as_bytes(file(sink, block.shard));
+    const auto decoded = decode_block(stored.subspan(block.offset, block.stored_length),
+                                      sink.chains.at(block.codecs), block.decoded_length);
+    return std::string(as_text(Bytes(decoded).subspan(extent.offset, extent.length)));
+  }
+
+  void expect_inside(const CollectingSink& sink, uint32_t shard, uint64_t offset,
+                     uint64_t length) const {
+    ASSERT_LT(shard, sink.shards.size());
+    ASSERT_LE(offset, file(sink, shard).size());
+    ASSERT_LE(length, file(sink, shard).size() - offset);
+  }
+  void expect_inside(const CollectingSink& sink, const Extent& extent) const {
+    if (extent.container == Container::shard) {
+      expect_inside(sink, extent.number, extent.offset, extent.length);
+    } else if (extent.container == Container::block) {
+      ASSERT_LT(extent.number, sink.blocks.size());
+      const uint64_t size = sink.blocks[extent.number].decoded_length;
+      ASSERT_LE(extent.offset, size);
+      ASSERT_LE(extent.length, size - extent.offset);
+    } else {
+      ASSERT_TRUE(extent.container == Container::pieces || extent.container == Container::absent);
+    }
+  }
+
   const Format& format_;
-  std::string bytes_, name_;
+  WrittenShard shard_;
   FakeFileSystem files_;
+  std::deque<std::string> kept_;  // what values point into
 };
 
 class Conformance : public testing::TestWithParam<const Format*> {
@@ -167,69 +319,91 @@ class Conformance : public testing::TestWithParam<const Format*> {
   WrittenShard write(const std::vector<TestSample>& samples) const {
     return write_shard(*format().write, samples);
   }
+  /// All that the format can store.
+  std::vector<TestSample> most() const {
+    return schema_of(*format().write, all_kinds()) ? all_kinds() : numbers();
+  }
+  /// Little of that.
+  std::vector<TestSample> little() const {
+    return schema_of(*format().write, few()) ? few() : numbers();
+  }
 };
 
 TEST_P(Conformance, WhatIsWrittenIsFound) {
-  const std::vector<TestSample> samples = all_kinds();
-  OneShard shard(format(), write(samples).bytes);
+  std::vector<TestSample> samples = most();
+  OneShard shard(format(), write(samples));
   const CollectingSink sink = shard.scan();
   for (const Fault& fault : sink.faults) ADD_FAILURE() << fault.message();
-  ASSERT_EQ(sink.shards.size(), 1U);
+  ASSERT_GE(sink.shards.size(), 1U);
   EXPECT_EQ(sink.shards[0].path, shard.name());
   ASSERT_EQ(sink.samples.size(), samples.size());
+  if (format().write->by_key) {
+    std::sort(samples.begin(), samples.end(), key_before);
+  }
   for (size_t i = 0; i < samples.size(); ++i) {
     EXPECT_EQ(sink.samples[i].key, samples[i].key);
     EXPECT_EQ(sink.samples[i].fields.size(), samples[i].fields.size());
     for (const auto& [field, suffix, value] : samples[i].fields) {
       const auto found = sink.samples[i].fields.find(field.name);
       ASSERT_NE(found, sink.samples[i].fields.end()) << samples[i].key << ": " << field.name;
-      EXPECT_TRUE(equal_values(shard.value_of(found->second), *value)) << field.name;
+      EXPECT_TRUE(equal_values(shard.value_of(sink, found->second), *value)) << field.name;
     }
   }
 }
 
 TEST_P(Conformance, TheSameSamplesGiveTheSameBytes) {
-  EXPECT_EQ(write(all_kinds()).bytes, write(all_kinds()).bytes);
+  EXPECT_EQ(write(most()).all(), write(most()).all());
 }
 
 TEST_P(Conformance, AShardIsDetected) {
-  const std::string bytes = write(few()).bytes;
-  OneShard shard(format(), bytes);
-  const auto as_file = shard.detect(shard.name());
-  ASSERT_TRUE(as_file.has_value());
-  EXPECT_EQ(as_file->parts.at(0).shard, shard.name());
+  const WrittenShard written = write(little());
+  OneShard shard(format(), written);
+  if (written.files.size() == 1) {
+    const auto as_file = shard.detect(shard.name());
+    ASSERT_TRUE(as_file.has_value());
+    EXPECT_EQ(as_file->parts.at(0).shard, shard.name());
+  }
   const auto as_directory = shard.detect("");
   ASSERT_TRUE(as_directory.has_value());
   EXPECT_EQ(as_directory->parts.at(0).shard, shard.name());
   for (const Format& other : formats()) {
     if (&other == &format() || other.write == nullptr) continue;
     FakeFileSystem files;
-    files.add_file("/data/" + shard.name(), bytes);
+    files.add_file("/data/" + shard.name(), written.files[0]);
     EXPECT_FALSE(other.detect({"/data", shard.name(), "", &files})) << other.name;
   }
 }
 
+/// Whether a file may end there for all that it says itself.
+bool may_end(const WrittenShard& whole, size_t file, size_t size) {
+  return size == 0 ||
+         std::any_of(whole.sample_ends.begin(), whole.sample_ends.end(),
+                     [&](const std::vector<uint64_t>& ends) { return ends[file] == size; });
+}
+
 TEST_P(Conformance, NoTruncationGoesUnnoticed) {
-  const WrittenShard whole = write(few());
-  const bool has_end = whole.sample_ends.back() < whole.bytes.size();
-  for (size_t size = 0; size < whole.bytes.size(); ++size) {
-    OneShard shard(format(), whole.bytes.substr(0, size));
-    const CollectingSink sink = shard.scan();
-    shard.expect_inside(sink);
-    const bool between_samples =
-        size == 0 || std::find(whole.sample_ends.begin(), whole.sample_ends.end(), size) !=
-                         whole.sample_ends.end();
-    // A format without an end leaves a cut between samples to whoever counts them.
-    const bool noticed =
-        !sink.faults.empty() || sink.samples.size() == 3 || (!has_end && between_samples);
-    EXPECT_TRUE(noticed) << "cut at " << size << ", " << sink.samples.size() << " samples";
-    const auto& ends = whole.payload_ends;
-    const auto complete = std::upper_bound(ends.begin(), ends.end(), size) - ends.begin();
-    // Of the first sample nobody knows which fields it should have: there a fault must do.
-    const size_t most = std::max<size_t>(static_cast<size_t>(complete), 1);
-    EXPECT_LE(sink.samples.size(), most) << "cut at " << size;
-    for (size_t i = 0; i < sink.samples.size(); ++i) {
-      EXPECT_EQ(sink.samples[i].key, few()[i].key);
+  const WrittenShard whole = write(little());
+  for (size_t file = 0; file < whole.files.size(); ++file) {
+    // A format without an end or a count leaves a cut between samples to whoever counts them.
+    const bool open = whole.sample_ends.back()[file] == whole.files[file].size();
+    for (size_t size = 0; size < whole.files[file].size(); ++size) {
+      WrittenShard cut = whole;
+      cut.files[file].resize(size);
+      OneShard shard(format(), cut);
+      const CollectingSink sink = shard.scan();
+      shard.expect_inside(sink);
+      const bool noticed =
+          !sink.faults.empty() || sink.samples.size() == 3 || (open && may_end(whole, file, size));
+      EXPECT_TRUE(noticed) << "cut at " << size << ", " << sink.samples.size() << " samples";
+      const auto complete =
+          std::count_if(whole.payload_ends.begin(), whole.payload_ends.end(),
+                        [&](const std::vector<uint64_t>& ends) { return ends[file] <= size; });
+      // Of the first sample nobody knows which fields it should have: there a fault must do.
+      const size_t at_most = std::max<size_t>(static_cast<size_t>(complete), 1);
+      EXPECT_LE(sink.samples.size(), at_most) << "cut at " << size;
+      for (size_t i = 0; i < sink.samples.size(); ++i) {
+        EXPECT_EQ(sink.samples[i].key, little()[i].key);
+      }
     }
   }
 }
@@ -241,55 +415,65 @@ bool is_dull(std::string_view bytes, size_t at) {
 }
 
 TEST_P(Conformance, FlippedBitsAreSurvived) {
-  const std::string whole = write(few()).bytes;
-  for (size_t at = 0; at < whole.size(); ++at) {
-    if (is_dull(whole, at)) continue;
-    for (const int flip : {1 << (at % 8), 0xFF}) {
-      std::string damaged = whole;
-      damaged[at] = static_cast<char>(damaged[at] ^ flip);
-      OneShard shard(format(), damaged);
-      shard.expect_inside(shard.scan());
+  const WrittenShard whole = write(little());
+  for (size_t file = 0; file < whole.files.size(); ++file) {
+    for (size_t at = 0; at < whole.files[file].size(); ++at) {
+      if (is_dull(whole.files[file], at)) continue;
+      for (const int flip : {1 << (at % 8), 0xFF}) {
+        WrittenShard damaged = whole;
+        damaged.files[file][at] = static_cast<char>(damaged.files[file][at] ^ flip);
+        OneShard shard(format(), damaged);
+        shard.expect_inside(shard.scan());
+      }
     }
   }
 }
 
 TEST_P(Conformance, AbsurdNumbersAreSurvived) {
-  const std::string whole = write(few()).bytes;
-  for (size_t at = 0; at + 8 <= whole.size(); ++at) {
-    if (is_dull(whole, at)) continue;
-    for (const char filler : {'\xff', '\0', '7'}) {
-      std::string damaged = whole;
-      damaged.replace(at, 8, 8, filler);
-      OneShard shard(format(), damaged);
-      shard.expect_inside(shard.scan());
+  const WrittenShard whole = write(little());
+  for (size_t file = 0; file < whole.files.size(); ++file) {
+    for (size_t at = 0; at + 8 <= whole.files[file].size(); ++at) {
+      if (is_dull(whole.files[file], at)) continue;
+      for (const char filler : {'\xff', '\0', '7'}) {
+        WrittenShard damaged = whole;
+        damaged.files[file].replace(at, 8, 8, filler);
+        OneShard shard(format(), damaged);
+        shard.expect_inside(shard.scan());
+      }
     }
   }
 }
 
 TEST_P(Conformance, AnythingElseIsSurvived) {
   std::mt19937 random(1);
-  const std::string whole = write(few()).bytes;
+  const WrittenShard whole = write(little());
   for (int round = 0; round < 300; ++round) {
     std::string bytes(random() % 5000, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
+    const size_t file = random() % whole.files.size();
+    const std::string& good = whole.files[file];
     // Something it knows, with noise in its middle, behind it, or nothing but noise.
-    if (round % 3 == 0) bytes.insert(random() % (bytes.size() + 1), whole);
-    if (round % 3 == 1) bytes = whole.substr(0, random() % whole.size()) + bytes;
-    OneShard shard(format(), bytes);
+    if (round % 3 == 0) bytes.insert(random() % (bytes.size() + 1), good);
+    if (round % 3 == 1) bytes = good.substr(0, random() % good.size()) + bytes;
+    const bool empty = bytes.empty();
+    WrittenShard damaged = whole;
+    damaged.files[file] = std::move(bytes);
+    OneShard shard(format(), damaged);
     const CollectingSink sink = shard.scan();
     shard.expect_inside(sink);
-    EXPECT_TRUE(bytes.empty() || !sink.faults.empty());
+    EXPECT_TRUE(empty || !sink.faults.empty());
   }
 }
 
 TEST_P(Conformance, ScansAtTheSameTimeThreaded) {
-  OneShard shard(format(), write(all_kinds()).bytes);
+  const size_t count = most().size();
+  OneShard shard(format(), write(most()));
   std::vector<CollectingSink> sinks(16);
   parallel_for(sinks.size(), 8, [&](size_t i) { sinks[i] = shard.scan(); });
   for (const CollectingSink& sink : sinks) {
     EXPECT_TRUE(sink.faults.empty());
-    ASSERT_EQ(sink.samples.size(), 4U);
-    for (size_t i = 0; i < 4; ++i) {
+    ASSERT_EQ(sink.samples.size(), count);
+    for (size_t i = 0; i < count; ++i) {
       EXPECT_EQ(sink.samples[i].key, sinks[0].samples[i].key);
       for (const auto& [name, found] : sinks[0].samples[i].fields) {
         EXPECT_EQ(sink.samples[i].fields.at(name).field.extent, found.field.extent);

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +12,8 @@
 #include "base/bytes.h"
 #include "dataset/scan.h"
 #include "dataset/schema.h"
+#include "format/shard_output.h"
 #include "os/file_system.h"
-#include "os/output_file.h"
 
 namespace stoker {
 
@@ -76,29 +75,21 @@ struct Layout {
   uint64_t unlisted = 0;      // files left alone: the list does not name them, or no shards
 };
 
-/// Memory that becomes a shard piece by piece. Unlike a vector it neither moves nor clears what is
-/// appended: payloads are read straight into it.
-class OutBuffer {
- public:
-  explicit OutBuffer(size_t capacity)
-      : bytes_(std::make_unique_for_overwrite<std::byte[]>(capacity)), capacity_(capacity) {}
+/// How a format stores a field: as what elements, and in which encoding.
+struct Storage {
+  Encoding encoding = Encoding::raw;
+  DType dtype = DType::unknown;
+  std::optional<std::vector<int64_t>> shape;
+  /// Why the format cannot store it, "its shape varies"; empty where it can.
+  std::string refusal = {};
+};
 
-  /// The next `size` bytes, uninitialised: whoever appends them fills them, padding included.
-  std::byte* append(size_t size) {
-    if (size > capacity_ - size_) throw std::length_error("OutBuffer is full");
-    size_ += size;
-    return bytes_.get() + size_ - size;
-  }
-  std::byte* data() { return bytes_.get(); }
-  size_t size() const { return size_; }
-  size_t capacity() const { return capacity_; }
-  void shrink(size_t size) { size_ = size; }
-  Bytes bytes() const { return {bytes_.get(), size_}; }
-
- private:
-  std::unique_ptr<std::byte[]> bytes_;
-  size_t size_ = 0;
-  size_t capacity_;
+/// What is written: the fields as the format stores them.
+struct OutSchema {
+  std::vector<Field> fields;  // encoding, dtype and shape are those of Storage
+  uint64_t samples = 0;       // of the source: a field that is present in fewer is absent somewhere
+  std::vector<std::string> classes;  // names of what `label` counts
+  std::string compress;              // one of WriteFormat::compressions, or empty
 };
 
 /// One field to be written: how it is stored, and where its bytes go.
@@ -107,39 +98,73 @@ struct OutField {
   std::string_view suffix;  // the ending it had in its source, or empty
   Encoding encoding = Encoding::raw;
   FieldType type = FieldType::bytes;
+  uint32_t number = 0;  // of OutSchema::fields
   uint64_t length = 0;
   std::byte* data = nullptr;  // set by ShardWriter::place
-  uint64_t offset = 0;        // in the shard; likewise
+  Extent extent;              // set by ShardWriter::place or seal; number is that of the file
 };
 
-/// Writes the samples of one shard into memory that becomes the shard.
+/// One sample to be written. Fields that it does not have are left out; the others are in the order
+/// of OutSchema::fields.
+struct OutSample {
+  std::string_view key;
+  std::span<OutField> fields;
+};
+
+/// Writes the samples of one shard, group by group, into memory that becomes its files. The same
+/// samples give the same bytes.
 class ShardWriter {
  public:
   virtual ~ShardWriter() = default;
-  /// Appends the frame of a sample to `out` and sets data and offset of each field, which the
-  /// caller then fills. `base` is the shard offset of out's first byte; `out` has room for
-  /// size_of_sample().
-  virtual void place(std::string_view key, std::span<OutField> fields, uint64_t base,
-                     OutBuffer& out) = 0;
-  /// All fields placed since the last call are filled: completes checksums.
-  virtual void seal() = 0;
-  /// Appends what ends a shard: at most kMaxShardEnd bytes.
-  virtual void finish(OutBuffer& out) = 0;
+  /// Appends the frames of a group of samples to `out` and sets `data` of each field, which the
+  /// caller then fills: in `out`, or in memory of the writer where bytes are encoded. Where a
+  /// sample turns out to be unreadable the output is rewound and place() called again without it:
+  /// only seal() makes a group count. `samples` stay where they are until then.
+  virtual void place(std::span<const OutSample> samples, ShardOutput& out) = 0;
+  /// All fields of the group placed last are filled: completes checksums, encodes blocks and
+  /// appends them. Every field's extent is now set.
+  virtual void seal(ShardOutput& out) = 0;
+  /// Appends what ends the shard, and patches what begins it.
+  virtual void finish(ShardOutput& out) = 0;
+  /// How many samples a group has, the last of a shard excepted; 0: any number.
+  virtual size_t group() const { return 0; }
+
+  /// What a shard has beside its samples, at most, where formats do not count it to them.
   static constexpr size_t kMaxShardEnd = 4096;
+};
+
+/// A small file that belongs to a dataset and describes it to others.
+struct Companion {
+  std::string name, contents;
 };
 
 /// How a format is written.
 struct WriteFormat {
-  /// The encoding in which it stores a field.
-  Encoding (*encoding)(const Field& field);
+  /// How it stores a field that `field.present` of `samples` samples have.
+  Storage (*storage)(const Field& field, uint64_t samples);
   /// "name-000003.tar"
   std::string (*shard_name)(std::string_view name, uint64_t number, uint64_t count);
   /// The ending under which a scan will meet a field of this encoding that came with the ending
   /// `original`; empty where the format has none.
   std::string (*suffix)(const Field& field, Encoding encoding, std::string_view original);
-  /// Bytes that place() appends, at most (exactly, where lengths are final).
+  /// Bytes that a sample adds to a shard, at most (for tar and tfrecord exactly, where lengths are
+  /// final). Throws Error(unsupported) for one that cannot be stored.
   uint64_t (*size_of_sample)(std::string_view key, std::span<const OutField> fields);
-  std::unique_ptr<ShardWriter> (*open)();
+  std::unique_ptr<ShardWriter> (*open)(const OutSchema& schema, ShardOutput& out);
+
+  /// Endings that make shard_name() the names of a shard's files; null: one file without ending.
+  std::vector<std::string> (*endings)(const OutSchema& schema) = nullptr;
+  /// Whether dtype and shape of arrays must be known, which can mean to read the source twice.
+  bool typed = false;
+  /// Whether the samples of a shard come in the order of their keys' bytes.
+  bool by_key = false;
+  /// Names that `--compress` takes.
+  std::span<const std::string_view> compressions = {};
+  /// Files that describe the whole dataset, `shards` being the names of its files in order. Their
+  /// names are those of `companion_names`, always.
+  std::vector<Companion> (*companions)(const OutSchema& schema,
+                                       std::span<const std::string> shards) = nullptr;
+  std::span<const std::string_view> companion_names = {};
 };
 
 /// A format is three functions and a row in kFormats.

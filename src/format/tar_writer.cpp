@@ -156,18 +156,21 @@ void check_key(std::string_view key) {
 
 class TarWriter final : public ShardWriter {
  public:
-  void place(std::string_view key, std::span<OutField> fields, uint64_t base,
-             OutBuffer& out) override {
-    check_key(key);
-    const std::vector<std::string>& suffixes = suffixes_of(fields);
-    for (size_t i = 0; i < fields.size(); ++i) {
-      path_.assign(key).append(".").append(suffixes[i]);
-      place_member(fields[i], base, out);
+  void place(std::span<const OutSample> samples, ShardOutput& out) override {
+    for (const OutSample& sample : samples) {
+      check_key(sample.key);
+      const std::vector<std::string>& suffixes = suffixes_of(sample.fields);
+      for (size_t i = 0; i < sample.fields.size(); ++i) {
+        path_.assign(sample.key).append(".").append(suffixes[i]);
+        place_member(sample.fields[i], out);
+      }
     }
   }
 
-  void seal() override {}
-  void finish(OutBuffer& out) override { std::memset(out.append(2 * kTarBlock), 0, 2 * kTarBlock); }
+  void seal(ShardOutput&) override {}
+  void finish(ShardOutput& out) override {
+    std::memset(out.append(0, 2 * kTarBlock), 0, 2 * kTarBlock);
+  }
 
  private:
   /// Zeros from `size` bytes behind `begin` to the end of the block.
@@ -177,9 +180,11 @@ class TarWriter final : public ShardWriter {
     return begin + padded;
   }
 
-  void place_member(OutField& field, uint64_t base, OutBuffer& out) {
+  void place_member(OutField& field, ShardOutput& out) {
     const Plan plan = plan_member(path_, field.length);
-    std::byte* at = out.append(plan.size);
+    const uint64_t offset = out.size(0);
+    std::byte* const begin = out.append(0, plan.size);
+    std::byte* at = begin;
     if (!plan.pax.empty()) {
       write_header(at, "././@PaxHeader", 0, 'x', plan.pax.size());
       std::memcpy(at + kTarBlock, plan.pax.data(), plan.pax.size());
@@ -187,7 +192,8 @@ class TarWriter final : public ShardWriter {
     }
     write_header(at, path_, plan.cut.value_or(0), '0', field.length);
     field.data = at + kTarBlock;
-    field.offset = base + static_cast<uint64_t>(field.data - out.data());
+    field.extent = {Container::shard, 0, offset + static_cast<uint64_t>(field.data - begin),
+                    field.length, 0};
     pad(field.data, field.length);
   }
 
@@ -239,10 +245,14 @@ uint64_t size_of_sample(std::string_view key, std::span<const OutField> fields) 
   return size;
 }
 
-std::unique_ptr<ShardWriter> open_writer() { return std::make_unique<TarWriter>(); }
+std::unique_ptr<ShardWriter> open_writer(const OutSchema&, ShardOutput&) {
+  return std::make_unique<TarWriter>();
+}
+
+Storage storage_of(const Field& field, uint64_t) { return {encoding_of(field), {}, {}}; }
 
 }  // namespace
 
-const WriteFormat kTarWrite = {encoding_of, name_shard, suffix_of, size_of_sample, open_writer};
+const WriteFormat kTarWrite = {storage_of, name_shard, suffix_of, size_of_sample, open_writer};
 
 }  // namespace stoker

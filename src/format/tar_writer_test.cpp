@@ -40,29 +40,35 @@ std::vector<OutField> fields_of(const Sample& sample) {
 
 /// Writes a shard as pack does, in two buffers; checks what the writer promises on the way.
 std::string write(const std::vector<Sample>& samples) {
-  const auto writer = kTarWrite.open();
+  ShardOutput out(1);
+  const auto writer = kTarWrite.open({}, out);
   std::string shard;
-  const auto flush = [&](OutBuffer& out) {
-    shard += as_text(out.bytes());
-    out.shrink(0);
+  const auto flush = [&] {
+    for (const Bytes piece : out.pending(0)) shard += as_text(piece);
+    out.clear();
   };
-  OutBuffer out(1 << 20);
-  std::memset(out.data(), 0xAA, out.capacity());
   for (const Sample& sample : samples) {
-    if (out.size() > 5000) flush(out);
+    if (out.pending() > 5000) flush();
     std::vector<OutField> fields = fields_of(sample);
-    const size_t before = out.size();
+    const uint64_t before = out.size(0);
     const uint64_t size = kTarWrite.size_of_sample(sample.key, fields);
-    writer->place(sample.key, fields, shard.size(), out);
-    EXPECT_EQ(out.size() - before, size) << sample.key;
+    const OutSample one{sample.key, fields};
+    writer->place({&one, 1}, out);
+    EXPECT_EQ(out.size(0) - before, size) << sample.key;
     for (size_t i = 0; i < fields.size(); ++i) {
-      EXPECT_EQ(fields[i].offset, shard.size() + static_cast<size_t>(fields[i].data - out.data()));
       std::memcpy(fields[i].data, sample.values[i].contents.data(), fields[i].length);
     }
-    writer->seal();
+    writer->seal(out);
+    std::string there;
+    for (const Bytes piece : out.pending(0)) there += as_text(piece);
+    for (size_t i = 0; i < fields.size(); ++i) {
+      const Extent& extent = fields[i].extent;
+      EXPECT_EQ(there.substr(extent.offset - shard.size(), extent.length),
+                sample.values[i].contents);
+    }
   }
   writer->finish(out);
-  flush(out);
+  flush();
   return shard;
 }
 
@@ -172,7 +178,7 @@ TEST(TarWriter, EncodingsThatNoFileHasAreConverted) {
     field.type = type;
     field.encoding = encoding;
     field.dtype = dtype;
-    return kTarWrite.encoding(field);
+    return kTarWrite.storage(field, 1).encoding;
   };
   EXPECT_EQ(target(FieldType::bytes, Encoding::raw, DType::unknown), Encoding::raw);
   EXPECT_EQ(target(FieldType::number, Encoding::none, DType::int64), Encoding::decimal);

@@ -148,8 +148,27 @@ uint64_t size_of_sample(std::string_view key, std::span<const OutField> fields) 
 
 class TfrecordWriter final : public ShardWriter {
  public:
-  void place(std::string_view key, std::span<OutField> fields, uint64_t base,
-             OutBuffer& out) override {
+  void place(std::span<const OutSample> samples, ShardOutput& out) override {
+    placed_.clear();
+    for (const OutSample& sample : samples) place(sample.key, sample.fields, out);
+  }
+
+  void seal(ShardOutput&) override {
+    for (const Placed& record : placed_) {
+      store(record.data + record.length, crc32c_mask(crc32c({record.data, record.length})));
+    }
+    placed_.clear();
+  }
+
+  void finish(ShardOutput&) override {}
+
+ private:
+  struct Placed {
+    std::byte* data;
+    uint64_t length;
+  };
+
+  void place(std::string_view key, std::span<OutField> fields, ShardOutput& out) {
     sort_layers(key, fields);
     const uint64_t features = size_of_features(layers_);
     const uint64_t length = field_size(features);
@@ -157,7 +176,9 @@ class TfrecordWriter final : public ShardWriter {
       unsupported(fmt::format("sample '{}' would be an Example of {}; the most is 2 GiB",
                               printable(key), format_bytes(length)));
     }
-    std::byte* to = out.append(kRecordHead + length + kRecordFoot);
+    const uint64_t offset = out.size(0);
+    std::byte* const begin = out.append(0, kRecordHead + length + kRecordFoot);
+    std::byte* to = begin;
     store(to, length);
     store(to + 8, crc32c_mask(crc32c({to, 8})));
     placed_.push_back({to + kRecordHead, length});
@@ -169,25 +190,11 @@ class TfrecordWriter final : public ShardWriter {
         continue;
       }
       layer.field->data = to;
-      layer.field->offset = base + static_cast<uint64_t>(to - out.data());
+      layer.field->extent = {Container::shard, 0, offset + static_cast<uint64_t>(to - begin),
+                             layer.payload, 0};
       to += layer.payload;
     }
   }
-
-  void seal() override {
-    for (const Placed& record : placed_) {
-      store(record.data + record.length, crc32c_mask(crc32c({record.data, record.length})));
-    }
-    placed_.clear();
-  }
-
-  void finish(OutBuffer&) override {}
-
- private:
-  struct Placed {
-    std::byte* data;
-    uint64_t length;
-  };
 
   void sort_layers(std::string_view key, std::span<OutField> fields) {
     layers_.clear();
@@ -209,10 +216,14 @@ class TfrecordWriter final : public ShardWriter {
   std::vector<Placed> placed_;
 };
 
-std::unique_ptr<ShardWriter> open() { return std::make_unique<TfrecordWriter>(); }
+std::unique_ptr<ShardWriter> open(const OutSchema&, ShardOutput&) {
+  return std::make_unique<TfrecordWriter>();
+}
+
+Storage storage(const Field& field, uint64_t) { return {encoding(field), {}, {}}; }
 
 }  // namespace
 
-const WriteFormat kTfrecordWrite = {encoding, shard_name, suffix, size_of_sample, open};
+const WriteFormat kTfrecordWrite = {storage, shard_name, suffix, size_of_sample, open};
 
 }  // namespace stoker

@@ -20,8 +20,9 @@ struct Given {
 };
 
 /// Writes one sample; checks that its size was foretold.
-std::string write(const std::string& key, const std::vector<Given>& given, uint64_t base = 0) {
-  const auto writer = kTfrecordWrite.open();
+std::string write(const std::string& key, const std::vector<Given>& given) {
+  ShardOutput out(1);
+  const auto writer = kTfrecordWrite.open({}, out);
   std::vector<OutField> fields;
   for (const Given& one : given) {
     OutField field;
@@ -31,18 +32,19 @@ std::string write(const std::string& key, const std::vector<Given>& given, uint6
     fields.push_back(field);
   }
   const uint64_t size = kTfrecordWrite.size_of_sample(key, fields);
-  OutBuffer out(size);
-  writer->place(key, fields, base, out);
-  EXPECT_EQ(out.size(), size);
+  const OutSample one{key, fields};
+  writer->place({&one, 1}, out);
+  EXPECT_EQ(out.size(0), size);
+  const std::byte* begin = out.pending(0).front().data();
   for (size_t i = 0; i < given.size(); ++i) {
-    EXPECT_EQ(fields[i].offset, base + static_cast<uint64_t>(fields[i].data - out.data()));
+    EXPECT_EQ(fields[i].extent.offset, static_cast<uint64_t>(fields[i].data - begin));
     if (!given[i].bytes.empty()) {
       std::memcpy(fields[i].data, given[i].bytes.data(), given[i].bytes.size());
     }
   }
-  writer->seal();
+  writer->seal(out);
   writer->finish(out);
-  return std::string(as_text(out.bytes()));
+  return std::string(as_text(out.pending(0).front()));
 }
 
 Encoding encoding_of(FieldType type, Encoding encoding, DType dtype = DType::unknown) {
@@ -50,17 +52,15 @@ Encoding encoding_of(FieldType type, Encoding encoding, DType dtype = DType::unk
   field.type = type;
   field.encoding = encoding;
   field.dtype = dtype;
-  return kTfrecordWrite.encoding(field);
+  return kTfrecordWrite.storage(field, 1).encoding;
 }
 
 TEST(TfrecordWriter, ExactBytes) {
   const std::string expected = record(example({{"__key__", bytes_feature({"a/b"})},
                                                {"image", bytes_feature({"pixels"})},
                                                {"label", int64s_feature({300})}}));
-  EXPECT_EQ(write("a/b",
-                  {{"label", Encoding::tf_int64s, "\x0A\x02\xAC\x02"},
-                   {"image", Encoding::raw, "pixels"}},
-                  1000),
+  EXPECT_EQ(write("a/b", {{"label", Encoding::tf_int64s, "\x0A\x02\xAC\x02"},
+                          {"image", Encoding::raw, "pixels"}}),
             expected);
   EXPECT_EQ(write("k", {}), record(example({{"__key__", bytes_feature({"k"})}})));
 }
@@ -106,30 +106,37 @@ TEST(TfrecordWriter, SizesAtTheEdgesOfVarints) {
 }
 
 TEST(TfrecordWriter, SealsSeveralRecords) {
-  const auto writer = kTfrecordWrite.open();
-  OutBuffer out(1000);
-  std::vector<OutField> fields(1);
-  fields[0].name = "f";
-  fields[0].length = 1;
-  for (const char* key : {"a", "b"}) {
-    writer->place(key, fields, 0, out);
-    *fields[0].data = std::byte{'x'};
+  ShardOutput out(1);
+  const auto writer = kTfrecordWrite.open({}, out);
+  std::vector<OutField> fields(3);
+  for (OutField& field : fields) {
+    field.name = "f";
+    field.length = 1;
   }
-  writer->seal();
-  writer->place("c", fields, 0, out);
-  *fields[0].data = std::byte{'x'};
-  writer->seal();
+  const std::array samples = {OutSample{"a", {&fields[0], 1}}, OutSample{"b", {&fields[1], 1}},
+                              OutSample{"c", {&fields[2], 1}}};
+  const auto place = [&](size_t first, size_t count) {
+    writer->place(std::span(samples).subspan(first, count), out);
+    for (size_t i = first; i < first + count; ++i) *fields[i].data = std::byte{'x'};
+  };
+  const ShardOutput::Mark mark = out.mark();
+  place(1, 2);  // does not count
+  out.rewind(mark);
+  place(0, 2);
+  writer->seal(out);
+  place(2, 1);
+  writer->seal(out);
   std::string expected;
   for (const char* key : {"a", "b", "c"}) {
     expected += record(example({{"__key__", bytes_feature({key})}, {"f", bytes_feature({"x"})}}));
   }
-  EXPECT_EQ(as_text(out.bytes()), expected);
+  EXPECT_EQ(as_text(out.pending(0).front()), expected);
 }
 
 TEST(TfrecordWriter, WhatIsWrittenIsReadAgain) {
   const std::string npy = write_npy(DType::float32, std::vector<int64_t>{0}, {});
   std::string shard = write("a/b", {{"image", Encoding::raw, "pixels"}, {"x", Encoding::npy, npy}});
-  shard += write("c", {{"label", Encoding::tf_int64s, "\x0A\x01\x07"}}, shard.size());
+  shard += write("c", {{"label", Encoding::tf_int64s, "\x0A\x01\x07"}});
   FakeFileSystem files;
   files.add_file("/d/s", shard);
   CollectingSink found;
@@ -149,9 +156,10 @@ TEST(TfrecordWriter, Refuses) {
   OutField large;
   large.name = "x";
   large.length = uint64_t{1} << 31;
-  OutBuffer out(0);
+  ShardOutput out(1);
+  const OutSample sample{"k", {&large, 1}};
   try {
-    kTfrecordWrite.open()->place("k", {&large, 1}, 0, out);
+    kTfrecordWrite.open({}, out)->place({&sample, 1}, out);
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);

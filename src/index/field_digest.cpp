@@ -65,7 +65,8 @@ class FieldSource {
       const uint64_t size = std::min(kChunk, extent.length - done);
       const uint64_t offset = extent.offset + done;
       if (file(extent.number).read_at(offset, MutableBytes(buffer_).first(size)) != size) {
-        throw Error(ErrorKind::corrupt, fmt::format("the file ends before offset {}", offset + size));
+        throw Error(ErrorKind::corrupt,
+                    fmt::format("the file ends before offset {}", offset + size));
       }
       take(Bytes(buffer_).first(size), place);
       done += size;

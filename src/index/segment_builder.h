@@ -77,8 +77,8 @@ class SegmentBuilder final : public ScanSink {
   std::vector<Block> blocks_;      // all that the scan has announced
   std::vector<std::vector<Codec>> chains_;
   std::unordered_map<uint32_t, uint32_t> local_blocks_;  // those that the current segment has
-  std::vector<Range> ranges_;  // of one sample
-  bool scattered_ = false;     // samples do not lie in the order of the bytes
+  std::vector<Range> ranges_;                            // of one sample
+  bool scattered_ = false;             // samples do not lie in the order of the bytes
   std::future<SegmentEntry> pending_;  // the last of `entries`
 };
 

@@ -172,8 +172,8 @@ TEST_F(SegmentBuilderTest, BlocksAreRenumberedInEverySegment) {
     for (const Block& block : blocks) sink.block(block);
     for (uint32_t i = 0; i < kBlocks * kRows; ++i) {
       const auto at = static_cast<uint64_t>(i % kRows) * 4;
-      const FoundField field =
-          number("x", DType::uint32, {Container::block, static_cast<uint32_t>(i / kRows), at, 4, 0});
+      const FoundField field = number(
+          "x", DType::uint32, {Container::block, static_cast<uint32_t>(i / kRows), at, 4, 0});
       sink.sample(std::to_string(i), {&field, 1});
     }
   };

@@ -71,6 +71,19 @@ void OutputFile::write(Bytes bytes) {
                           SYNC_FILE_RANGE_WRITE);
 }
 
+void OutputFile::write_at(uint64_t offset, Bytes bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put =
+        ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (put < 0) {
+      if (errno == EINTR) continue;
+      throw system_error(path_, fmt::format("cannot write at offset {}", offset), errno);
+    }
+    offset += static_cast<uint64_t>(put);
+    bytes = bytes.subspan(static_cast<size_t>(put));
+  }
+}
+
 void OutputFile::commit() {
   // Sync before rename: a node that dies must leave the old file or the new one, never a file
   // that looks complete and is not.

@@ -19,6 +19,8 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   void write(Bytes bytes);
+  /// Replaces bytes that were written before.
+  void write_at(uint64_t offset, Bytes bytes);
   uint64_t size() const { return size_; }
   const std::string& path() const { return path_; }
   /// Syncs, renames, syncs the directory.

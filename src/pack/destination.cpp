@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "dataset/segment.h"
+#include "format/format.h"
 #include "index/segment_builder.h"
 #include "pack/plan.h"
 #include "pack/shard_job.h"
@@ -37,6 +38,23 @@ void remove_shard(const std::string& path) {
   fs::remove(OutputFile::temporary_name(path));
 }
 
+void add_companions(std::string_view format, std::vector<std::string>& names) {
+  const Format* written = find_format(format);
+  if (written == nullptr || written->write == nullptr) return;
+  const auto companions = written->write->companion_names;
+  names.insert(names.end(), companions.begin(), companions.end());
+}
+
+/// The files that a plan says will be written for one of its datasets.
+std::vector<std::string> planned_files(const Plan& plan, const PlannedDataset& dataset) {
+  std::vector<std::string> names;
+  for (const PlannedShard& shard : dataset.shards) {
+    for (const std::string& ending : plan.endings) names.push_back(shard.name + ending);
+  }
+  add_companions(plan.options.value("to", ""), names);
+  return names;
+}
+
 /// The shards of a dataset that `pack` completed: those that its manifest, with an origin, speaks
 /// of. Nothing else is ours.
 std::optional<std::vector<std::string>> complete_shards(const std::string& directory) {
@@ -47,8 +65,10 @@ std::optional<std::vector<std::string>> complete_shards(const std::string& direc
     if (manifest.origin.empty()) return std::nullopt;
     std::vector<std::string> shards;
     for (const SegmentEntry& entry : manifest.segments) {
-      shards.push_back(Segment(index + "/" + entry.file).shard(0).path);
+      const Segment segment(index + "/" + entry.file);
+      for (uint32_t i = 0; i < segment.shard_count(); ++i) shards.push_back(segment.shard(i).path);
     }
+    add_companions(manifest.format, shards);
     return shards;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::not_found) throw;
@@ -91,8 +111,10 @@ void remove_unfinished(const Destination& destination, const Plan& plan) {
     const std::string directory = destination.dataset(dataset.directory);
     const std::string index = directory + "/" + kIndexDirectory;
     const std::set<std::string> there = names_in(index);
+    for (const std::string& name : planned_files(plan, dataset)) {
+      remove_shard(directory + "/" + name);
+    }
     for (const PlannedShard& shard : dataset.shards) {
-      remove_shard(directory + "/" + shard.name);
       const std::string stem = SegmentBuilder::stem(segment_name(shard.name), 0);
       for (const std::string& file : segments_named(there, stem)) fs::remove(index + "/" + file);
     }
@@ -137,9 +159,9 @@ void refuse_foreign(const Destination& destination) {
   if (const std::optional<Plan> plan = Plan::read(destination.plan)) {
     for (const PlannedDataset& dataset : plan->datasets) {
       names.erase(dataset.directory);
-      for (const PlannedShard& shard : dataset.shards) {
-        names.erase(shard.name);
-        names.erase(fs::path(OutputFile::temporary_name(shard.name)).filename().string());
+      for (const std::string& file : planned_files(*plan, dataset)) {
+        names.erase(file);
+        names.erase(fs::path(OutputFile::temporary_name(file)).filename().string());
       }
     }
   }

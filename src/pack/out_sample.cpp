@@ -1,25 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack/out_sample.h"
 
+#include <fmt/format.h>
+
+#include "base/text.h"
+
 namespace stoker {
 namespace {
 
-/// More bytes than a converted field can take.
-uint64_t converted_bound(uint64_t stored_length, Encoding from, Encoding to) {
+/// More bytes than a converted field can take; all that it takes, where its shape says so.
+uint64_t converted_bound(uint64_t stored_length, Encoding from, const Field& to) {
   constexpr uint64_t kNumber = 32;
   constexpr uint64_t kNpyHeader = 256;
+  if (is_elements(to.encoding) && to.shape) {
+    if (const auto size = size_of_elements(to.dtype, *to.shape)) return *size;
+  }
   // A varint of one byte becomes an int64; floats keep their size.
   const uint64_t growth = from == Encoding::tf_int64s ? 8 : 1;
-  return (to == Encoding::npy ? kNpyHeader : kNumber) + stored_length * growth;
+  return (to.encoding == Encoding::npy ? kNpyHeader : kNumber) + stored_length * growth;
+}
+
+/// Whether stored bytes mean the same in the encoding that is written.
+bool same_bytes(const Field& from, const Field& to) {
+  if (from.encoding == Encoding::none || from.encoding != to.encoding) return false;
+  return !is_elements(from.encoding) ||
+         (from.dtype != DType::unknown && from.dtype == to.dtype && from.shape == to.shape);
 }
 
 }  // namespace
 
-Conversion::Conversion(const Schema& schema, const WriteFormat& write) : schema_(schema) {
-  for (const Field& field : schema.fields) {
-    targets_.push_back(write.encoding(field));
-    copies_.push_back(targets_.back() == field.encoding && field.encoding != Encoding::none);
+Conversion::Conversion(const Schema& schema, uint64_t samples, std::string_view format,
+                       const WriteFormat& write, std::string compress)
+    : schema_(schema) {
+  out_.samples = samples;
+  out_.classes = schema.classes;
+  out_.compress = std::move(compress);
+  for (const Field& field : schema.fields) add(field, write, format);
+}
+
+void Conversion::add(const Field& field, const WriteFormat& write, std::string_view format) {
+  const auto number = static_cast<uint32_t>(numbers_.size());
+  numbers_.push_back(static_cast<uint32_t>(out_.fields.size()));
+  copies_.push_back(false);
+  Storage storage = write.storage(field, out_.samples);
+  if (!storage.refusal.empty()) {
+    lossy_.push_back(fmt::format("lossy: field \"{}\" ({}) → not in {}: {}", printable(field.name),
+                                 name_of(field.type), format, storage.refusal));
+    return;
   }
+  Field target = field;
+  target.encoding = storage.encoding;
+  if (storage.dtype != DType::unknown) target.dtype = storage.dtype;
+  if (storage.shape) target.shape = std::move(storage.shape);
+  copies_.back() = same_bytes(field, target);
+  out_.fields.push_back(std::move(target));
+  wanted_.push_back(number);
 }
 
 void Conversion::fields_of(const Index& index, std::span<const Item> items,
@@ -27,14 +62,16 @@ void Conversion::fields_of(const Index& index, std::span<const Item> items,
   fields.clear();
   for (const Item& item : items) {
     const Field& field = schema_.fields[item.field];
+    const Field& as = target(item.field);
     const uint32_t local = index.local_field(item.segment, item.field).value();
     OutField out;
     out.name = field.name;
     out.suffix = index.segment(item.segment).fields()[local].suffixes.at(item.located.suffix);
-    out.encoding = target(item.field);
+    out.encoding = as.encoding;
     out.type = field.type;
-    out.length = copies(item.field) ? item.length
-                                    : converted_bound(item.length, field.encoding, out.encoding);
+    out.number = numbers_[item.field];
+    out.length =
+        copies(item.field) ? item.length : converted_bound(item.length, field.encoding, as);
     fields.push_back(out);
   }
 }

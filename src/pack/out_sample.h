@@ -13,9 +13,19 @@ namespace stoker {
 /// How the fields of a source become those of a format that is written.
 class Conversion {
  public:
-  Conversion(const Schema& schema, const WriteFormat& write);
+  /// `format` is for messages.
+  Conversion(const Schema& schema, uint64_t samples, std::string_view format,
+             const WriteFormat& write, std::string compress);
 
-  Encoding target(uint32_t field) const { return targets_[field]; }
+  /// What is written; fields that the format cannot store are not in it.
+  const OutSchema& out() const { return out_; }
+  /// Numbers, in the source, of the fields that are written.
+  std::span<const uint32_t> wanted() const { return wanted_; }
+  /// What the format cannot store: `lossy: field "mask" (array) → not in npy: its shape varies`.
+  const std::vector<std::string>& lossy() const { return lossy_; }
+
+  /// As a field of the source is written.
+  const Field& target(uint32_t field) const { return out_.fields[numbers_[field]]; }
   /// Whether the stored bytes go over as they are.
   bool copies(uint32_t field) const { return copies_[field]; }
 
@@ -25,9 +35,14 @@ class Conversion {
                  std::vector<OutField>& fields) const;
 
  private:
+  void add(const Field& field, const WriteFormat& write, std::string_view format);
+
   const Schema& schema_;
-  std::vector<Encoding> targets_;
+  OutSchema out_;
+  std::vector<uint32_t> wanted_;
+  std::vector<uint32_t> numbers_;  // by field of the source: of OutSchema::fields
   std::vector<bool> copies_;
+  std::vector<std::string> lossy_;
 };
 
 }  // namespace stoker

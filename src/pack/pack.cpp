@@ -99,16 +99,19 @@ std::optional<PackResult> complete_already(const Destination& destination, const
     result.payload_bytes += manifest.bytes();
     result.datasets.push_back(directory);
     const std::string index_directory = directory + "/" + kIndexDirectory;
+    if (origin.contains("lossy")) result.lossy = origin["lossy"].get<std::vector<std::string>>();
     for (const SegmentEntry& entry : manifest.segments) {
       const Segment segment(index_directory + "/" + entry.file);
-      const Shard shard = segment.shard(0);
-      const auto file = real_file_system().info(directory + "/" + shard.path, true);
-      if (!file || file->size != shard.size) {
-        throw Error(ErrorKind::corrupt,
-                    fmt::format("{}/{}: {}: add --overwrite to pack anew", printable(directory),
-                                printable(shard.path), file ? "has changed" : "is missing"));
+      for (uint32_t i = 0; i < segment.shard_count(); ++i) {
+        const Shard shard = segment.shard(i);
+        const auto file = real_file_system().info(directory + "/" + shard.path, true);
+        if (!file || file->size != shard.size) {
+          throw Error(ErrorKind::corrupt,
+                      fmt::format("{}/{}: {}: add --overwrite to pack anew", printable(directory),
+                                  printable(shard.path), file ? "has changed" : "is missing"));
+        }
+        result.bytes += shard.size;
       }
-      result.bytes += shard.size;
       result.left_out.insert(result.left_out.end(), segment.faults().begin(),
                              segment.faults().end());
     }
@@ -293,7 +296,9 @@ void write_shards(const Source& source, const WriteFormat& write, const Destinat
   reading.threads = 1;
   reading.checksum = true;
   reading.fetch_inline = true;
-  Readers readers(std::make_shared<Index>(destination.plan + "/source"), reading);
+  const auto index = std::make_shared<Index>(destination.plan + "/source");
+  const Conversion conversion = conversion_of(*index, write, options);
+  Readers readers(index, reading);
   uint64_t samples = 0;
   uint64_t bytes = 0;
   std::vector<std::set<std::string>> there;
@@ -303,8 +308,8 @@ void write_shards(const Source& source, const WriteFormat& write, const Destinat
   for (Task& task : tasks) {
     const PlannedDataset& dataset = plan.datasets[task.dataset];
     const PlannedShard& shard = dataset.shards[task.shard];
-    task.entry =
-        finished_shard(destination.dataset(dataset.directory), there[task.dataset], shard.name);
+    task.entry = finished_shard(destination.dataset(dataset.directory), there[task.dataset],
+                                shard.name, plan.endings);
     if (task.entry) {
       ++result.shards_reused;
     } else {
@@ -324,6 +329,8 @@ void write_shards(const Source& source, const WriteFormat& write, const Destinat
     ShardJob job;
     job.reader = reader.get();
     job.write = &write;
+    job.conversion = &conversion;
+    job.endings = plan.endings;
     job.directory = destination.dataset(dataset.directory);
     job.name = shard.name;
     job.samples = Plan::order(destination.plan, task.dataset, shard);
@@ -346,7 +353,7 @@ void write_manifest(const Destination& destination, const Plan& plan, size_t num
     if (task.dataset != number) continue;
     manifest.segments.push_back(*task.entry);
     const Segment segment(index + "/" + task.entry->file);
-    result.bytes += segment.shard(0).size;
+    for (uint32_t i = 0; i < segment.shard_count(); ++i) result.bytes += segment.shard(i).size;
     result.left_out.insert(result.left_out.end(), segment.faults().begin(), segment.faults().end());
     for (const Field& field : segment.fields()) {
       const std::optional<uint32_t> known = manifest.schema.find(field.name);
@@ -365,12 +372,40 @@ void write_manifest(const Destination& destination, const Plan& plan, size_t num
   if (number == 0) {
     for (const Fault& fault : plan.left_out) origin["left_out"].push_back(to_json(fault));
   }
+  if (!plan.lossy.empty()) origin["lossy"] = plan.lossy;
   manifest.origin = origin.dump();
   manifest.write(index + "/" + kManifestName, 0);
   result.samples += manifest.samples();
   result.shards += manifest.shards();
   result.payload_bytes += manifest.bytes();
   result.datasets.push_back(directory);
+}
+
+/// Small files that say to others what the shards of a dataset are.
+void write_companions(const Destination& destination, const Plan& plan, size_t number,
+                      const WriteFormat& write, const PackOptions& options) {
+  if (write.companions == nullptr) return;
+  const PlannedDataset& dataset = plan.datasets[number];
+  std::vector<std::string> files;
+  for (const PlannedShard& shard : dataset.shards) {
+    for (const std::string& ending : plan.endings) files.push_back(shard.name + ending);
+  }
+  const Index source(destination.plan + "/source");
+  const Conversion conversion = conversion_of(source, write, options);
+  for (const Companion& file : write.companions(conversion.out(), files)) {
+    write_file(destination.dataset(dataset.directory) + "/" + file.name, as_bytes(file.contents));
+  }
+}
+
+void check_compression(const Format& format, const std::string& compress) {
+  const auto known = format.write->compressions;
+  if (compress.empty() || std::find(known.begin(), known.end(), compress) != known.end()) return;
+  throw Error(ErrorKind::usage,
+              known.empty()
+                  ? fmt::format("compress {}: {} is written as it is, without compression",
+                                printable(compress), format.name)
+                  : fmt::format("compress {}: {} can be compressed with {}", printable(compress),
+                                format.name, fmt::join(known, ", ")));
 }
 
 /// The result is complete: what only served to make it goes.
@@ -401,6 +436,7 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
     throw Error(ErrorKind::usage,
                 fmt::format("to {}: not a format that can be written", printable(options.to)));
   }
+  check_compression(*format, options.compress);
   const DatasetPaths paths = DatasetPaths::of(source_path);
   const Destination destination(destination_path);
   check_paths(source_path, paths, destination);
@@ -428,6 +464,7 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
   result.hidden = plan->hidden;
   result.unlisted = plan->unlisted;
   result.left_out = plan->left_out;
+  result.lossy = plan->lossy;
   std::vector<Task> tasks;
   for (size_t d = 0; d < plan->datasets.size(); ++d) {
     make_directories(destination.dataset(plan->datasets[d].directory) + "/" + kIndexDirectory);
@@ -437,6 +474,7 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
   const std::vector<std::string> classes =
       Manifest::read(destination.plan + "/source/" + kManifestName).schema.classes;
   for (size_t d = 0; d < plan->datasets.size(); ++d) {
+    write_companions(destination, *plan, d, *format->write, options);
     write_manifest(destination, *plan, d, std::string(format->name), classes, tasks, result);
   }
   finish(destination, options);

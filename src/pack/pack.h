@@ -31,6 +31,8 @@ struct PackOptions {
   std::vector<std::string> include, exclude;  // globs over keys and file names
   std::optional<uint64_t> limit;              // samples, counted after the filters
   bool overwrite = false;
+  bool lossy = false;     // leave out fields that the format cannot store
+  std::string compress;   // one of WriteFormat::compressions; empty: stored as it is
   bool skip_bad = false;  // leave out what cannot be read and still call it a success
   std::string list;       // see Source::list
   Progress* progress = nullptr;
@@ -48,6 +50,8 @@ struct PackResult {
   uint64_t unlisted = 0;  // files that the list does not name
   /// What was left out because it could not be read: never silently.
   std::vector<Fault> left_out;
+  /// Fields that the format cannot store, and why.
+  std::vector<std::string> lossy;
   std::vector<std::string> datasets;  // directories written: one, or one per split
   double seconds = 0;
 };

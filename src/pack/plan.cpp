@@ -136,6 +136,9 @@ Json to_json(const Plan& plan) {
             {"hidden", plan.hidden},           {"unlisted", plan.unlisted}};
   json["left_out"] = Json::array();
   for (const Fault& fault : plan.left_out) json["left_out"].push_back(to_json(fault));
+  json["endings"] = Json::array();
+  for (const std::string& ending : plan.endings) json["endings"].push_back(name_to_json(ending));
+  json["lossy"] = plan.lossy;
   json["datasets"] = Json::array();
   for (const PlannedDataset& dataset : plan.datasets) {
     Json shards = Json::array();
@@ -154,11 +157,12 @@ Json to_json(const Plan& plan) {
 /// Goes through the samples in the order they are to be written and hands each to its dataset.
 class Planner {
  public:
-  Planner(const Reader& reader, const WriteFormat& write, const PackOptions& options)
+  Planner(const Reader& reader, const WriteFormat& write, const Conversion& conversion,
+          const PackOptions& options)
       : reader_(reader),
         write_(write),
         options_(options),
-        conversion_(reader.index().schema(), write),
+        conversion_(conversion),
         filter_(reader.index(), options) {}
 
   void run(std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& plan);
@@ -171,7 +175,7 @@ class Planner {
   const Reader& reader_;
   const WriteFormat& write_;
   const PackOptions& options_;
-  Conversion conversion_;
+  const Conversion& conversion_;
   Filter filter_;
   std::unordered_set<uint64_t> named_;  // as left out already
   uint64_t taken_ = 0;
@@ -220,7 +224,7 @@ void Planner::run(std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& 
 
 void Planner::add_chunk(const std::vector<uint64_t>& chunk,
                         std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& plan) {
-  const Batch batch = reader_.locate(chunk);
+  const Batch batch = reader_.locate(chunk, conversion_.wanted());
   std::vector<OutField> fields;
   size_t item = 0;
   for (uint32_t row = 0; row < chunk.size(); ++row) {
@@ -256,7 +260,35 @@ Error nothing_to_pack(const Plan& plan) {
           "no sample of the source can be read: " + plan.left_out.front().message()};
 }
 
+/// Whether only their contents tell what arrays consist of.
+bool lacks_types(const Schema& schema) {
+  return std::any_of(schema.fields.begin(), schema.fields.end(), [](const Field& field) {
+    const bool stored = field.encoding != Encoding::none && !is_elements(field.encoding);
+    const bool numeric = field.type == FieldType::number || field.type == FieldType::array;
+    return stored && numeric &&
+           (field.encoding == Encoding::decimal || field.dtype == DType::unknown ||
+            (field.type == FieldType::array && !field.shape));
+  });
+}
+
+void refuse_loss(const Conversion& conversion, const PackOptions& options) {
+  if (conversion.wanted().empty()) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{}\nnothing is left to write", fmt::join(conversion.lossy(), "\n")));
+  }
+  if (conversion.lossy().empty() || options.lossy) return;
+  throw Error(ErrorKind::unsupported,
+              fmt::format("{}\nnothing was written: choose another format, or add --lossy to leave "
+                          "that out",
+                          fmt::join(conversion.lossy(), "\n")));
+}
+
 }  // namespace
+
+Conversion conversion_of(const Index& source, const WriteFormat& write,
+                         const PackOptions& options) {
+  return {source.schema(), source.size(), options.to, write, options.compress};
+}
 
 std::string damaged_plan(const std::string& path, std::string_view why) {
   return fmt::format(
@@ -309,6 +341,8 @@ Json options_of(const std::string& source_name, const PackOptions& options) {
   json["include"] = names(options.include);
   json["exclude"] = names(options.exclude);
   json["list"] = name_to_json(fs::path(options.list).filename().string());
+  if (options.lossy) json["lossy"] = true;
+  if (!options.compress.empty()) json["compress"] = options.compress;
   return json;
 }
 
@@ -320,7 +354,11 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
   scan.jobs = options.jobs;
   scan.progress = options.progress;
   scan.verify_stated = true;
-  const IndexResult scanned = build_index_in(source, detected, directory + "/source", scan);
+  IndexResult scanned = build_index_in(source, detected, directory + "/source", scan);
+  if (write.typed && lacks_types(Index(directory + "/source").schema())) {
+    scan.depth = Depth::full;
+    scanned = build_index_in(source, detected, directory + "/source", scan);
+  }
 
   Plan plan;
   plan.options = options_of(source_name, options);
@@ -339,7 +377,12 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
     planners.push_back(
         std::make_unique<DatasetPlanner>(order_path(directory, i), options.shard_size));
   }
-  Planner planner(reader, write, options);
+  const Conversion conversion = conversion_of(*index, write, options);
+  plan.lossy = conversion.lossy();
+  refuse_loss(conversion, options);
+  plan.endings =
+      write.endings != nullptr ? write.endings(conversion.out()) : std::vector<std::string>{""};
+  Planner planner(reader, write, conversion, options);
   planner.run(planners, plan);
   if (planner.taken() == 0) throw nothing_to_pack(plan);
   plan.fingerprint = fingerprint_of(*index, false);
@@ -371,6 +414,10 @@ std::optional<Plan> Plan::read(const std::string& directory) {
     plan.hidden = checked<uint64_t>(json.at("hidden"));
     plan.unlisted = checked<uint64_t>(json.at("unlisted"));
     for (const Json& fault : json.at("left_out")) plan.left_out.push_back(fault_from_json(fault));
+    for (const Json& ending : json.at("endings")) {
+      plan.endings.push_back(name_from_json(ending.get<std::string>()));
+    }
+    plan.lossy = json.at("lossy").get<std::vector<std::string>>();
     for (const Json& dataset : json.at("datasets")) {
       PlannedDataset& planned = plan.datasets.emplace_back();
       planned.directory = dataset.at("directory").get<std::string>();

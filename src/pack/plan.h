@@ -9,6 +9,7 @@
 #include "dataset/index.h"
 #include "dataset/scan.h"
 #include "format/format.h"
+#include "pack/out_sample.h"
 #include "pack/pack.h"
 
 namespace stoker {
@@ -40,7 +41,9 @@ struct Plan {
   uint64_t fingerprint = 0;  // of the source; see fingerprint_of()
   uint64_t filtered = 0;
   uint64_t hidden = 0, unlisted = 0;
-  std::vector<Fault> left_out;  // what the scan could not take in, and duplicate keys
+  std::vector<Fault> left_out;       // what the scan could not take in, and duplicate keys
+  std::vector<std::string> endings;  // of the files of a shard, behind its name
+  std::vector<std::string> lossy;    // fields that the format cannot store, and why
 
   /// Reads what write_plan() left; nothing where there is no complete plan.
   static std::optional<Plan> read(const std::string& directory);
@@ -60,8 +63,12 @@ Json options_of(const std::string& source_name, const PackOptions& options);
 /// also when a file was modified.
 uint64_t fingerprint_of(const Index& source, bool with_times);
 
+/// How the source becomes what is written: the same for whoever goes on with a plan.
+Conversion conversion_of(const Index& source, const WriteFormat& write, const PackOptions& options);
+
 /// Scans the source and settles the plan in `directory`. `source_index` is where the source has an
-/// index of its own, or empty.
+/// index of its own, or empty. Throws Error(unsupported) where the format cannot store all fields,
+/// unless the options accept that.
 Plan make_plan(const Source& source, const Detected& detected, const WriteFormat& write,
                const std::string& source_name, const std::string& source_index,
                const std::string& directory, const PackOptions& options);

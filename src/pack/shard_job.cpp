@@ -42,11 +42,13 @@ class ShardBuilder {
   explicit ShardBuilder(const ShardJob& job)
       : job_(job),
         index_(job.reader->index()),
-        conversion_(index_.schema(), *job.write),
-        file_(job.directory + "/" + job.name),
-        writer_(job.write->open()),
-        out_(std::make_unique<OutBuffer>(2 * kGroupBytes)) {
-    segment_.add_shard({});
+        conversion_(*job.conversion),
+        out_(job.endings.size()),
+        writer_(job.write->open(conversion_.out(), out_)) {
+    for (const std::string& ending : job.endings) {
+      files_.push_back(std::make_unique<OutputFile>(job.directory + "/" + job.name + ending));
+      segment_.add_shard({});
+    }
     for (uint32_t s = 0; s < index_.manifest().segments.size() && !front_to_back_; ++s) {
       const Segment& source = index_.segment(s);
       front_to_back_ = source.shard_count() > 0 && !source.plain_size(0);
@@ -56,27 +58,30 @@ class ShardBuilder {
   SegmentEntry run();
 
  private:
-  std::vector<Row> rows_of(std::span<const uint64_t> samples);
+  void add_rows(std::span<const uint64_t> samples, std::vector<Row>& rows);
+  void write_any(std::span<const uint64_t> samples);
+  void write_in_groups(std::span<const uint64_t> samples, size_t size);
   void write_group(std::span<Row> rows);
   void convert(std::span<Row> rows);
   bool place_and_fetch(std::span<Row> rows);
   bool understand(Row& row);
   void left_out(Row& row, Fault fault);
   void describe(const Row& row);
-  void sum(std::span<const Row> rows, size_t begin);
+  void complete(std::span<const Row> rows, uint64_t size_before);
   void flush();
+  SegmentEntry finish();
 
   const ShardJob& job_;
   const Index& index_;
-  Conversion conversion_;
-  OutputFile file_;
+  const Conversion& conversion_;
+  ShardOutput out_;
+  std::vector<std::unique_ptr<OutputFile>> files_;
   std::unique_ptr<ShardWriter> writer_;
-  std::unique_ptr<OutBuffer> out_;
   SegmentWriter segment_;
-  bool front_to_back_ = false;            // the source is compressed
-  std::unique_ptr<std::byte[]> scratch_;  // what convert() has read
-  Batch batch_;                           // names the samples that items speak of
-  uint32_t crc_ = 0;                      // of the shard so far
+  bool front_to_back_ = false;                         // the source is compressed
+  std::vector<std::unique_ptr<std::byte[]>> scratch_;  // what convert() has read for a group
+  Batch batch_;                                        // names the samples that items speak of
+  std::vector<OutSample> placed_;                      // the current group
 };
 
 void ShardBuilder::left_out(Row& row, Fault fault) {
@@ -100,8 +105,8 @@ void ShardBuilder::convert(std::span<Row> rows) {
     }
   }
   if (part.items.empty()) return;
-  scratch_ = std::make_unique_for_overwrite<std::byte[]>(total);
-  std::byte* next = scratch_.get();
+  scratch_.push_back(std::make_unique_for_overwrite<std::byte[]>(total));
+  std::byte* next = scratch_.back().get();
   for (Item& item : part.items) {
     item.data = next;
     next += round_up(item.length, 8);
@@ -118,13 +123,19 @@ void ShardBuilder::convert(std::span<Row> rows) {
     }
     try {
       const Value value = job_.reader->decode(part.items[i]);
-      row->converted[k] = encode_value(value, row->fields[k].encoding);
+      row->converted[k] = encode_value(value, conversion_.target(part.items[i].field));
       row->fields[k].length = row->converted[k].size();
       row->items[k].crc = crc32c(as_bytes(row->converted[k]));
     } catch (const Error& error) {
       left_out(*row, job_.reader->fault(part, part.items[i], error.what()));
     }
   }
+}
+
+/// Whether a sample that could not be converted leaves a gap which others can fill.
+bool has_bad_one(std::span<const Row> rows, std::span<const uint64_t> others) {
+  return !others.empty() &&
+         std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.bad; });
 }
 
 /// Decodes what the index will hold of a sample; false where that fails.
@@ -139,9 +150,8 @@ bool ShardBuilder::understand(Row& row) {
         row.arrays[k] = parse_npy_header({out.data, out.length});
       }
       if (out.type == FieldType::number) {
-        Field written = index_.schema().fields[row.items[k].field];
-        written.encoding = out.encoding;
-        row.numbers[k] = decode_value(written, {out.data, out.length});
+        row.numbers[k] =
+            decode_value(conversion_.target(row.items[k].field), {out.data, out.length});
       }
     } catch (const Error& error) {
       left_out(row, job_.reader->fault(batch_, row.items[k], error.what()));
@@ -154,13 +164,16 @@ bool ShardBuilder::understand(Row& row) {
 /// Lays the samples out in the buffer and reads their bytes into it. False when one of them
 /// turned out to be bad: it has to be done again without it.
 bool ShardBuilder::place_and_fetch(std::span<Row> rows) {
+  placed_.clear();
+  for (Row& row : rows) {
+    if (!row.bad) placed_.push_back({row.key, row.fields});
+  }
+  writer_->place(placed_, out_);
   Batch part;
   part.samples = batch_.samples;
   std::vector<std::pair<Row*, size_t>> whose;
   for (Row& row : rows) {
-    if (row.bad) continue;
-    writer_->place(row.key, row.fields, file_.size(), *out_);
-    for (size_t k = 0; k < row.fields.size(); ++k) {
+    for (size_t k = 0; k < row.fields.size() && !row.bad; ++k) {
       if (conversion_.copies(row.items[k].field) && row.items[k].data != nullptr) {
         std::memcpy(row.fields[k].data, row.items[k].data, row.items[k].length);
       } else if (conversion_.copies(row.items[k].field)) {
@@ -181,7 +194,6 @@ bool ShardBuilder::place_and_fetch(std::span<Row> rows) {
     auto& [row, k] = whose[i];
     row->items[k].crc = part.items[i].crc;
   }
-  writer_->seal();
   for (Row& row : rows) {
     if (!row.bad && !understand(row)) good = false;
   }
@@ -193,14 +205,15 @@ void ShardBuilder::describe(const Row& row) {
   std::vector<std::string> suffixes(row.fields.size());
   for (size_t k = 0; k < row.fields.size(); ++k) {
     const OutField& out = row.fields[k];
-    const Field& field = index_.schema().fields[row.items[k].field];
+    const Field& field = conversion_.target(row.items[k].field);
     suffixes[k] = job_.write->suffix(field, out.encoding, out.suffix);
     FoundField& one = found[k];
     one.name = field.name;
     one.type = field.type;
     one.encoding = out.encoding;
     one.suffix = suffixes[k];
-    one.extent = {Container::shard, 0, out.offset, out.length, row.items[k].crc};
+    one.extent = out.extent;
+    one.extent.crc = row.items[k].crc;
     if (out.encoding == Encoding::npy) {
       one.dtype = row.arrays[k].dtype;
       one.shape = row.arrays[k].shape;
@@ -214,76 +227,69 @@ void ShardBuilder::describe(const Row& row) {
   segment_.add_sample(row.key, found);
 }
 
-/// Takes what the buffer holds from `begin` on into the shard's checksum: fields are summed
-/// already, so only what lies between them is.
-void ShardBuilder::sum(std::span<const Row> rows, size_t begin) {
-  struct Known {
-    const std::byte* data;
-    uint64_t length;
-    uint32_t crc;
-  };
-  std::vector<Known> known;
+void ShardBuilder::flush() {
+  for (uint32_t i = 0; i < files_.size(); ++i) {
+    for (const Bytes piece : out_.pending(i)) files_[i]->write(piece);
+  }
+  out_.clear();
+}
+
+/// The group is in the buffer: sums and describes it, and writes when there is enough.
+void ShardBuilder::complete(std::span<const Row> rows, uint64_t size_before) {
+  writer_->seal(out_);
+  std::vector<ShardOutput::Known> known;  // fields are summed already
   for (const Row& row : rows) {
     if (row.bad) continue;
     for (size_t k = 0; k < row.fields.size(); ++k) {
       known.push_back({row.fields[k].data, row.fields[k].length, row.items[k].crc});
     }
   }
-  std::sort(known.begin(), known.end(),
-            [](const Known& a, const Known& b) { return a.data < b.data; });
-  const std::byte* at = out_->data() + begin;
-  for (const Known& field : known) {
-    crc_ = crc32c({at, field.data}, crc_);
-    crc_ = crc32c_combine(crc_, field.crc, field.length);
-    at = field.data + field.length;
-  }
-  crc_ = crc32c({at, out_->data() + out_->size()}, crc_);
-}
-
-void ShardBuilder::flush() {
-  file_.write(out_->bytes());
-  out_->shrink(0);
-}
-
-void ShardBuilder::write_group(std::span<Row> rows) {
-  convert(rows);
-  uint64_t needed = ShardWriter::kMaxShardEnd;
-  for (const Row& row : rows) needed += job_.write->size_of_sample(row.key, row.fields);
-  if (needed > out_->capacity() - out_->size()) {
-    flush();
-    if (needed > out_->capacity()) out_ = std::make_unique<OutBuffer>(needed);
-  }
-  const size_t begin = out_->size();
-  while (!place_and_fetch(rows)) out_->shrink(begin);
-  sum(rows, begin);
+  out_.sum(std::move(known));
   for (const Row& row : rows) {
     if (!row.bad) describe(row);
   }
   if (job_.progress != nullptr) {
     job_.progress->samples += rows.size();
-    job_.progress->bytes += out_->size() - begin;
+    job_.progress->bytes += out_.pending() - size_before;
     job_.progress->check_stop();
   }
-  if (out_->size() >= kGroupBytes) flush();
+  if (out_.pending() >= kGroupBytes) flush();
 }
 
-std::vector<Row> ShardBuilder::rows_of(std::span<const uint64_t> samples) {
-  batch_ = job_.reader->locate(samples);
-  std::vector<Row> rows(samples.size());
-  for (const Item& item : batch_.items) rows[item.row].items.push_back(item);
-  for (size_t i = 0; i < samples.size(); ++i) {
-    rows[i].key = index_.key(samples[i]);
-    conversion_.fields_of(index_, rows[i].items, rows[i].fields);
-    rows[i].converted.resize(rows[i].fields.size());
+void ShardBuilder::write_group(std::span<Row> rows) {
+  scratch_.clear();
+  convert(rows);
+  const uint64_t before = out_.pending();
+  const ShardOutput::Mark mark = out_.mark();
+  while (!place_and_fetch(rows)) out_.rewind(mark);
+  complete(rows, before);
+}
+
+void ShardBuilder::add_rows(std::span<const uint64_t> samples, std::vector<Row>& rows) {
+  Batch located = job_.reader->locate(samples, conversion_.wanted());
+  const size_t first = rows.size();
+  const auto first_sample = static_cast<uint32_t>(batch_.samples.size());
+  batch_.samples.insert(batch_.samples.end(), samples.begin(), samples.end());
+  rows.resize(first + samples.size());
+  for (Item& item : located.items) {
+    Row& row = rows[first + item.row];
+    item.row += first_sample;
+    row.items.push_back(item);
   }
-  return rows;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    Row& row = rows[first + i];
+    row.key = index_.key(samples[i]);
+    conversion_.fields_of(index_, row.items, row.fields);
+    row.converted.resize(row.fields.size());
+  }
 }
 
-SegmentEntry ShardBuilder::run() {
-  const std::span<const uint64_t> samples = job_.samples;
+/// In groups of as many samples as are best read together.
+void ShardBuilder::write_any(std::span<const uint64_t> samples) {
   for (size_t at = 0; at < samples.size(); at += kGroupSamples) {
-    std::vector<Row> rows =
-        rows_of(samples.subspan(at, std::min(kGroupSamples, samples.size() - at)));
+    std::vector<Row> rows;
+    batch_.samples.clear();
+    add_rows(samples.subspan(at, std::min(kGroupSamples, samples.size() - at)), rows);
     size_t first = 0;
     uint64_t bytes = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -294,14 +300,58 @@ SegmentEntry ShardBuilder::run() {
       bytes = 0;
     }
   }
+}
+
+/// In groups of `size` samples, also where bad ones are left out.
+void ShardBuilder::write_in_groups(std::span<const uint64_t> samples, size_t size) {
+  while (!samples.empty()) {
+    std::vector<Row> rows;
+    batch_.samples.clear();
+    scratch_.clear();
+    const uint64_t before = out_.pending();
+    const ShardOutput::Mark mark = out_.mark();
+    do {
+      out_.rewind(mark);
+      std::erase_if(rows, [](const Row& row) { return row.bad; });
+      const size_t count = std::min(size - rows.size(), samples.size());
+      const size_t first = rows.size();
+      add_rows(samples.first(count), rows);
+      samples = samples.subspan(count);
+      convert(std::span(rows).subspan(first));
+    } while (!place_and_fetch(rows) || has_bad_one(rows, samples));
+    if (!rows.empty()) complete(rows, before);
+  }
+}
+
+SegmentEntry ShardBuilder::run() {
+  std::vector<uint64_t> samples = job_.samples;
+  if (job_.write->by_key) {
+    std::vector<std::pair<std::string, uint64_t>> keys;
+    for (const uint64_t sample : samples) keys.emplace_back(index_.key(sample), sample);
+    std::sort(keys.begin(), keys.end());
+    for (size_t i = 0; i < keys.size(); ++i) samples[i] = keys[i].second;
+  }
+  const size_t group = writer_->group();
+  group == 0 ? write_any(samples) : write_in_groups(samples, group);
+  return finish();
+}
+
+SegmentEntry ShardBuilder::finish() {
+  writer_->finish(out_);
+  out_.sum();
   flush();
-  writer_->finish(*out_);
-  crc_ = crc32c(out_->bytes(), crc_);
-  flush();
-  const uint64_t size = file_.size();
-  // No modification time: two runs must give the same bytes, and there are checksums.
-  segment_.shards().front() = {job_.name, size, 0, 0, size, crc_, Compression::none};
-  file_.commit();
+  for (const std::vector<Codec>& chain : out_.codec_chains()) segment_.add_codecs(chain);
+  for (const Block& block : out_.blocks()) segment_.add_block(block);
+  for (const ShardOutput::Patch& patch : out_.patches()) {
+    files_[patch.file]->write_at(patch.offset, as_bytes(patch.bytes));
+  }
+  for (uint32_t i = 0; i < files_.size(); ++i) {
+    const uint64_t size = files_[i]->size();
+    // No modification time: two runs must give the same bytes, and there are checksums.
+    segment_.shards()[i] = {
+        job_.name + job_.endings[i], size, 0, 0, size, out_.crc(i), Compression::none};
+    files_[i]->commit();
+  }
   return segment_.write(job_.directory + "/" + kIndexDirectory,
                         SegmentBuilder::stem(segment_name(job_.name), 0), Depth::full, 0);
 }
@@ -310,21 +360,23 @@ SegmentEntry ShardBuilder::run() {
 
 std::optional<SegmentEntry> finished_shard(const std::string& directory,
                                            const std::set<std::string>& there,
-                                           const std::string& name) {
-  const auto file = real_file_system().info(directory + "/" + name, false);
-  if (!file) return std::nullopt;
+                                           const std::string& name,
+                                           const std::vector<std::string>& endings) {
   for (const std::string& segment_name :
        segments_named(there, SegmentBuilder::stem(segment_name(name), 0))) {
     const std::string path = directory + "/" + kIndexDirectory + "/" + segment_name;
     try {
       const Segment segment(path);
       segment.verify_all();
-      const Shard shard = segment.shard(0);
-      // A time would say that `index` made it, not `pack`.
-      if (shard.path == name && shard.size == file->size && segment.depth() == Depth::full &&
-          shard.modified_ns == 0) {
-        return entry_of(path, segment);
+      bool whole = segment.depth() == Depth::full && segment.shard_count() == endings.size();
+      for (uint32_t i = 0; i < segment.shard_count() && whole; ++i) {
+        const Shard shard = segment.shard(i);
+        const auto file = real_file_system().info(directory + "/" + shard.path, false);
+        // A time would say that `index` made it, not `pack`.
+        whole = shard.path == name + endings[i] && file && shard.size == file->size &&
+                shard.modified_ns == 0;
       }
+      if (whole) return entry_of(path, segment);
     } catch (const Error&) {
       continue;  // damaged: the shard is written again
     }

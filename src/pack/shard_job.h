@@ -11,6 +11,7 @@
 #include "dataset/manifest.h"
 #include "dataset/reader.h"
 #include "format/format.h"
+#include "pack/out_sample.h"
 
 namespace stoker {
 
@@ -18,8 +19,10 @@ namespace stoker {
 struct ShardJob {
   const Reader* reader = nullptr;  // of the source, with fetch_inline and checksum
   const WriteFormat* write = nullptr;
-  std::string directory;  // of the dataset that is written
-  std::string name;       // of the shard
+  const Conversion* conversion = nullptr;
+  std::vector<std::string> endings;  // of the shard's files, behind its name
+  std::string directory;             // of the dataset that is written
+  std::string name;                  // of the shard
   std::vector<uint64_t> samples;
   Progress* progress = nullptr;
 };
@@ -28,7 +31,8 @@ struct ShardJob {
 /// the names of the files in the dataset's index.
 std::optional<SegmentEntry> finished_shard(const std::string& directory,
                                            const std::set<std::string>& there,
-                                           const std::string& name);
+                                           const std::string& name,
+                                           const std::vector<std::string>& endings);
 
 /// Writes the shard, then its segment of full depth. Samples that cannot be read are left out and
 /// stand as faults in the segment.
