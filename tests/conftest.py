@@ -160,6 +160,7 @@ peer_tensorboard = peer_fixture("tensorboard")
 peer_lmdb = peer_fixture("lmdb")
 peer_scipy = peer_fixture("scipy")
 peer_hdf5 = peer_fixture("hdf5")
+peer_arrow = peer_fixture("arrow")
 
 
 # --- Another user, a small file system ------------------------------------------------------------

@@ -25,6 +25,8 @@ libfmt-dev header:fmt/format.h
 nlohmann-json3-dev header:nlohmann/json.hpp
 libzstd-dev header:zstd.h
 zlib1g-dev header:zlib.h
+liblz4-dev header:lz4frame.h
+libsnappy-dev header:snappy-c.h
 libjpeg62-turbo-dev header:jpeglib.h
 libpng-dev header:png.h
 libwebp-dev header:webp/demux.h
@@ -158,7 +160,7 @@ environment() {
   exec 9>&-
 }
 
-peers=(webdataset torch tensorflow tensorboard scipy lmdb hdf5)
+peers=(webdataset torch tensorflow tensorboard scipy lmdb hdf5 arrow)
 
 # Where the environment of a group of peers lies: one per requirements file and Python version.
 peer_directory() {

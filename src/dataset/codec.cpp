@@ -34,6 +34,9 @@ constexpr std::array kCodecs = {
     CodecRow{CodecId::lzf, decode_lzf, 128},       // 264 bytes take 3
     CodecRow{CodecId::szip, decode_szip, 1 << 14},  // a line of 4096 samples takes some 4 bytes
     CodecRow{CodecId::fill, decode_fill, 1},
+    CodecRow{CodecId::lz4_frame, decode_lz4_frame, 255},
+    CodecRow{CodecId::lz4_block, decode_lz4_block, 255},
+    CodecRow{CodecId::snappy, decode_snappy, 64},
 };
 
 const CodecRow& row_of(uint16_t id) {

@@ -8,10 +8,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "format/arrow.h"
 #include "format/folder.h"
 #include "format/lmdb.h"
 #include "format/npy.h"
 #include "format/hdf5.h"
+#include "format/parquet.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
 
@@ -23,9 +25,11 @@ constexpr Format kFolder = {"folder", detect_folder, scan_folder, nullptr};
 constexpr std::array kFormats = {
     Format{"tar", detect_tar, scan_tar, &kTarWrite},
     Format{"tfrecord", detect_tfrecord, scan_tfrecord, &kTfrecordWrite},
-    Format{"lmdb", detect_lmdb, scan_lmdb, &kLmdbWrite},
+    Format{"lmdb", detect_lmdb, scan_lmdb, &kLmdbWrite, true},
     Format{"npy", detect_npy, scan_npy, &kNpyWrite},
     Format{"hdf5", detect_hdf5, scan_hdf5, &kHdf5Write, true},
+    Format{"arrow", detect_arrow, scan_arrow, nullptr},
+    Format{"parquet", detect_parquet, scan_parquet, nullptr},
     kFolder,  // takes any directory
 };
 
@@ -34,9 +38,8 @@ struct Magic {
 };
 using namespace std::string_view_literals;
 constexpr std::array kMagics = {
-    Magic{"\x89HDF\r\n\x1a\n"sv, "an HDF5 file"},
-    Magic{"ARROW1"sv, "an Arrow file"},
-    Magic{"PAR1"sv, "a Parquet file"},
+    Magic{"FEA1"sv, "a Feather file of version 1 (pyarrow.feather reads it and writes version 2)"},
+    Magic{"PARE"sv, "an encrypted Parquet file"},
     Magic{"hsqs"sv, "a squashfs image"},
     Magic{"\x0a\x23\xd7\xce"sv, "a RecordIO file"},
     Magic{"SQLite format 3"sv, "an SQLite database"},

@@ -191,22 +191,50 @@ class LmdbSamples {
   std::string named_suffixes_;
 };
 
-/// The databases that the main one holds, by name.
-std::vector<std::pair<std::string, LmdbTree>> databases(LmdbFile& lmdb, uint64_t& values) {
-  constexpr size_t kMost = 100;  // named in a message
-  std::vector<std::pair<std::string, LmdbTree>> found;
-  values = 0;
+/// What the main database holds.
+struct Contents {
+  std::vector<std::pair<std::string, LmdbTree>> databases;
+  bool values = false;
+};
+
+Contents contents_of(LmdbFile& lmdb) {
+  Contents found;
+  // Whoever has more entries has values: names of databases are few.
+  if (lmdb.main().entries > 1000) return {{}, true};
   lmdb.walk(
       lmdb.main(),
       [&](const LmdbEntry& entry) {
-        if (!entry.tree || (entry.flags & kLmdbManyValues) != 0) {
-          ++values;
-        } else if (found.size() < kMost) {
-          found.emplace_back(entry.key, *entry.tree);
+        if (entry.tree && (entry.flags & kLmdbManyValues) == 0) {
+          found.databases.emplace_back(entry.key, *entry.tree);
+        } else {
+          found.values = true;
         }
       },
       [](uint64_t, const std::string&) {});
   return found;
+}
+
+/// The tree that is meant; nothing, and why, where that cannot be said.
+std::optional<LmdbTree> choose(LmdbFile& lmdb, const std::string& inner, std::string& cause) {
+  const Contents contents = contents_of(lmdb);
+  const auto& databases = contents.databases;
+  std::string names;
+  for (const auto& [name, tree] : databases) {
+    if (name == inner) return tree;
+    if (names.size() < 1000) {
+      names += fmt::format("{}'{}' ({})", names.empty() ? "" : ", ", printable(name), tree.entries);
+    }
+  }
+  if (!inner.empty()) {
+    cause = fmt::format("has no database '{}'{}", printable(inner),
+                        names.empty() ? "" : "; there are " + names);
+    return std::nullopt;
+  }
+  if (contents.values || databases.empty()) return lmdb.main();
+  if (databases.size() == 1) return databases.front().second;
+  cause = fmt::format("has several databases: {}; say which one, as in ::{}", names,
+                      printable(databases.front().first));
+  return std::nullopt;
 }
 
 }  // namespace
@@ -236,26 +264,12 @@ void scan_lmdb(const Source& source, const Layout&, const Part& part, ScanSink& 
                      "a machine of another kind");
   }
   if (!lmdb->doubt().empty()) damage(0, lmdb->doubt());
-  LmdbTree tree = lmdb->main();
-  // Named databases are few, and looked for only where the first entry is one.
-  uint64_t values = 0;
-  if (tree.entries <= 128) {
-    const auto named = databases(*lmdb, values);
-    if (named.size() == 1 && values == 0) {
-      tree = named.front().second;
-    } else if (!named.empty() && values == 0) {
-      std::string names;
-      for (const auto& [name, each] : named) {
-        names += fmt::format("{}'{}' ({})", names.empty() ? "" : ", ", printable(name), each.entries);
-      }
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("{}: has several databases: {}; stoker reads files with one",
-                              printable(part.shard), names));
-    }
-  }
+  std::string cause;
+  const std::optional<LmdbTree> tree = choose(*lmdb, source.inner, cause);
+  if (!tree) return damage(0, std::move(cause));
   LmdbSamples samples(*shard.file, part.shard, shard.number,
-                      (tree.flags & kLmdbIntegerKeys) != 0, sink);
-  lmdb->walk(tree, [&](const LmdbEntry& entry) { samples.add(entry); }, damage);
+                      (tree->flags & kLmdbIntegerKeys) != 0, sink);
+  lmdb->walk(*tree, [&](const LmdbEntry& entry) { samples.add(entry); }, damage);
   samples.flush();
 }
 

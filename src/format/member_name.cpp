@@ -133,6 +133,15 @@ void part_equal_names(const std::vector<FoundField>& fields, std::vector<std::st
 
 }  // namespace
 
+std::string_view image_suffix_of(std::string_view begin) {
+  if (begin.starts_with("\xFF\xD8\xFF")) return "jpg";
+  if (begin.starts_with("\x89PNG\r\n")) return "png";
+  if (begin.starts_with("GIF8")) return "gif";
+  if (begin.starts_with("BM")) return "bmp";
+  if (begin.starts_with("RIFF") && begin.substr(8).starts_with("WEBP")) return "webp";
+  return {};
+}
+
 bool is_text_suffix(std::string_view suffix) {
   return std::any_of(kTypedSuffixes.begin(), kTypedSuffixes.end(), [&](const Ending& typed) {
     return typed.ending == suffix && typed.type == FieldType::text;

@@ -9,6 +9,7 @@
 #include "dataset/npy.h"
 #include "dataset/protobuf.h"
 #include "dataset/tf_list.h"
+#include "format/member_name.h"
 
 namespace stoker {
 namespace {

@@ -42,8 +42,6 @@ struct Feature {
 inline constexpr std::string_view kKeyFeature = "__key__";
 /// How the name of a feature ends that holds an .npy file.
 inline constexpr std::string_view kNpyEnding = ".npy";
-/// So many bytes tell what kind of image it is.
-inline constexpr size_t kImageMagic = 12;
 
 /// Longest key that is read: as many bytes as a path may have.
 inline constexpr size_t kMaxKey = 4096;

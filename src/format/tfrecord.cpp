@@ -86,7 +86,7 @@ class ExampleFields {
     } else if (is_text_suffix(feature.name)) {
       field.type = FieldType::text;  // as in a tar, so that the way there and back changes nothing
     } else if (feature.name == kImageField) {
-      field.suffix = image_suffix(feature.begin);
+      field.suffix = image_suffix_of(feature.begin);
     }
   }
 

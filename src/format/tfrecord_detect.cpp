@@ -2,14 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <map>
-#include <tuple>
 
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "dataset/inflating_file.h"
+#include "format/numbered_name.h"
 #include "format/shard_directory.h"
 #include "format/tfrecord.h"
 
@@ -24,7 +22,6 @@ constexpr size_t kFirstLoose = 64;
 constexpr unsigned kOpenThreads = 16;
 
 constexpr std::byte kZlib{0x78};
-constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kCompressed[] = {".gz", ".gzip", ".zlib", ".zst"};
 constexpr std::string_view kEndings[] = {".tfrecord", ".tfrecords", ".tfrec"};
 
@@ -42,47 +39,14 @@ std::string_view without_ending(std::string_view name) {
   return name;
 }
 
-/// "before-00003-of-00128": the name of a shard that says how many there are.
-struct Numbered {
-  std::string_view before;
-  std::string_view digits;  // "00003"
-  std::string_view after;   // "-of-00128" and what follows
-  uint64_t number = 0, count = 0;
-};
-
-std::optional<uint64_t> to_number(std::string_view digits) {
-  uint64_t number = 0;
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return parsed.ec == std::errc() ? std::optional(number) : std::nullopt;
-}
-
-/// `end` is where the count ends in `name`.
-std::optional<Numbered> find_number(std::string_view name, size_t end) {
-  constexpr std::string_view kOf = "-of-";
-  constexpr size_t kFewestDigits = 5;
-  const std::string_view stem = name.substr(0, end);
-  const size_t count_at = stem.find_last_not_of(kDigits) + 1;
-  if (end - count_at < kFewestDigits || !stem.substr(0, count_at).ends_with(kOf)) return {};
-  const size_t middle = count_at - kOf.size();
-  const size_t number_at = stem.substr(0, middle).find_last_not_of(kDigits) + 1;
-  if (middle - number_at < kFewestDigits || number_at < 2 || name[number_at - 1] != '-') return {};
-  Numbered numbered{name.substr(0, number_at), name.substr(number_at, middle - number_at),
-                    name.substr(middle), 0, 0};
-  const auto number = to_number(numbered.digits), count = to_number(stem.substr(count_at));
-  if (!number || !count) return std::nullopt;
-  numbered.number = *number;
-  numbered.count = *count;
-  return numbered;
-}
-
-std::optional<Numbered> find_number(std::string_view name) {
-  return find_number(name, without_ending(without_compression(name)).size());
+std::optional<NumberedName> find_number(std::string_view name) {
+  return numbered_name(name, without_ending(without_compression(name)).size());
 }
 
 bool is_shard_name(std::string_view name) {
   const std::string_view plain = without_compression(name);
   const std::string_view stem = without_ending(plain);
-  return !stem.empty() && (stem.size() < plain.size() || find_number(plain, plain.size()));
+  return !stem.empty() && (stem.size() < plain.size() || numbered_name(plain, plain.size()));
 }
 
 bool begins_like_tfrecord(ReadableFile& file) {
@@ -126,37 +90,6 @@ std::optional<Layout> detect_file(const Source& source) {
   return layout;
 }
 
-/// Names the shards that are missing in a series; the names are sorted.
-void find_gaps(const std::vector<std::string>& names, Layout& layout) {
-  std::map<std::tuple<std::string_view, std::string_view, size_t>, std::vector<Numbered>> all;
-  for (const std::string& name : names) {
-    const auto numbered = find_number(name);
-    if (!numbered) continue;
-    all[{numbered->before, numbered->after, numbered->digits.size()}].push_back(*numbered);
-  }
-  const auto missing = [&](const Numbered& like, uint64_t first, uint64_t last) {
-    layout.faults.push_back(
-        missing_shards(like.before, like.digits.size(), like.after, first, last));
-  };
-  for (const auto& [key, series] : all) {
-    uint64_t next = 0;
-    for (const Numbered& there : series) {
-      if (there.number >= there.count) {
-        layout.faults.push_back({fmt::format("{}{}{}", there.before, there.digits, there.after),
-                                 {},
-                                 {},
-                                 {},
-                                 "its number is not below its count"});
-        continue;
-      }
-      if (there.number > next) missing(there, next, there.number - 1);
-      next = there.number + 1;
-    }
-    const Numbered& like = series.front();
-    if (next < like.count) missing(like, next, like.count - 1);
-  }
-}
-
 /// Adds those of the files that are tfrecords; all are where their names say so.
 void add_parts(const Source& source, const std::vector<std::string>& names, bool by_name,
                Layout& layout) {
@@ -186,7 +119,7 @@ std::optional<Layout> detect_directory(const Source& source) {
   layout.faults = std::move(top.faults);
   if (!top.shards.empty()) {
     add_parts(source, top.shards, true, layout);
-    find_gaps(top.shards, layout);
+    find_gaps(top.shards, find_number, layout.faults);
   } else if (!top.more_loose) {
     std::vector<std::string> first = std::move(top.loose);
     std::vector<std::string> rest;

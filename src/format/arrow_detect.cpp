@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "format/arrow.h"
+#include "format/arrow_ipc.h"
+#include "format/hugging_face.h"
+#include "format/member_name.h"
+#include "format/numbered_name.h"
+#include "format/shard_directory.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::string_view kEndings[] = {".arrow", ".arrows", ".feather", ".ipc"};
+constexpr std::string_view kState = "state.json";
+constexpr std::string_view kInfo = "dataset_info.json";
+constexpr std::string_view kSplits = "dataset_dict.json";
+// Where none of so many is Arrow, the others are not either.
+constexpr size_t kMostLoose = 16;
+constexpr uint64_t kLargestJson = 64 << 20;
+
+std::string_view without_ending(std::string_view name) {
+  for (const std::string_view ending : kEndings) {
+    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
+  }
+  return name;
+}
+
+bool is_shard_name(std::string_view name) {
+  const std::string_view stem = without_ending(name);
+  return !stem.empty() && stem.size() < name.size();
+}
+
+std::optional<NumberedName> find_number(std::string_view name) {
+  return numbered_name(name, without_ending(name).size());
+}
+
+bool is_arrow(const Source& source, const std::string& name) {
+  const auto file = source.file_system->open(source.root + "/" + name);
+  std::array<std::byte, kArrowMagic.size()> begin{};
+  const size_t size = file->read_at(0, begin);
+  return as_text(Bytes(begin).first(size)) == kArrowMagic || begins_arrow_stream(*file);
+}
+
+/// The contents of a small file; empty where it is not there.
+std::string read_text(const Source& source, std::string_view name) {
+  const std::string path = fmt::format("{}/{}", source.root, name);
+  const auto info = source.file_system->info(path, true);
+  if (!info || info->kind != FileKind::file || info->size > kLargestJson) return {};
+  std::string text(info->size, '\0');
+  text.resize(source.file_system->open(path)->read_at(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+/// The classes that `label` counts, by the first shard that says so, or dataset_info.json.
+std::vector<std::string> classes_of(const Source& source, const Layout& layout) {
+  for (const Part& part : layout.parts) {
+    try {
+      const auto file = source.file_system->open(source.root + "/" + part.shard);
+      const ArrowMessages messages(*file, [](uint64_t, const std::string&) {});
+      std::string_view json = messages.schema().metadata_of(kHuggingFaceKey);
+      const std::string beside = json.empty() ? read_dataset_info(source) : std::string();
+      if (json.empty()) json = beside;
+      std::vector<std::string_view> columns;
+      for (const ArrowField& field : messages.schema().fields) columns.push_back(field.name);
+      return name_columns(columns, parse_hugging_face(json)).classes;
+    } catch (const Error&) {
+      continue;  // the scan will say what is wrong with it
+    }
+  }
+  return {};
+}
+
+[[noreturn]] void refuse_splits(const Source& source) {
+  const Json json = Json::parse(read_text(source, kSplits), nullptr, false);
+  std::string splits;
+  const auto found = json.is_object() ? json.find("splits") : json.end();
+  if (json.is_object() && found != json.end() && found->is_array()) {
+    for (const Json& split : *found) {
+      if (split.is_string()) {
+        splits += fmt::format(" {}/{}", source.root, split.get<std::string>());
+      }
+    }
+  }
+  throw Error(ErrorKind::unsupported,
+              fmt::format("{}: holds several datasets, one per split; open one of them:{}",
+                          printable(source.root), printable(splits)));
+}
+
+/// The shards that state.json lists; nothing where it lists none.
+std::optional<std::vector<std::string>> listed_shards(const std::string& state) {
+  const Json json = Json::parse(state, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  const auto files = json.find("_data_files");
+  if (files == json.end() || !files->is_array()) return std::nullopt;
+  std::vector<std::string> names;
+  for (const Json& file : *files) {
+    const auto name = file.is_object() ? file.find("filename") : file.end();
+    if (!file.is_object() || name == file.end() || !name->is_string()) return std::nullopt;
+    names.push_back(name->get<std::string>());
+  }
+  return names;
+}
+
+std::optional<Layout> detect_saved(const Source& source, std::vector<std::string> names) {
+  Layout layout;
+  for (std::string& name : names) {
+    const std::string_view unsafe = unsafe_name(name);
+    const auto info = unsafe.empty()
+                          ? source.file_system->info(source.root + "/" + name, true)
+                          : std::nullopt;
+    if (info && info->kind == FileKind::file) {
+      layout.parts.push_back({std::move(name), Compression::none, 0, 0});
+    } else {
+      layout.faults.push_back(
+          {name, {}, {}, {}, unsafe.empty() ? "state.json lists it, but it is missing" : std::string(unsafe)});
+    }
+  }
+  return layout;
+}
+
+std::optional<Layout> detect_directory(const Source& source) {
+  if (source.file_system->info(fmt::format("{}/{}", source.root, kSplits), true)) {
+    refuse_splits(source);
+  }
+  if (auto listed = listed_shards(read_text(source, kState))) {
+    return detect_saved(source, std::move(*listed));
+  }
+  ShardDirectory top = look_at_shards(source, is_shard_name, kMostLoose);
+  if (top.deep) return std::nullopt;
+  Layout layout;
+  layout.hidden = top.hidden;
+  layout.faults = std::move(top.faults);
+  for (const std::string& name : top.shards) layout.parts.push_back({name, Compression::none, 0, 0});
+  find_gaps(top.shards, find_number, layout.faults);
+  if (top.shards.empty() && !top.more_loose && top.images == 0) {
+    for (const std::string& name : top.loose) {
+      if (is_arrow(source, name)) layout.parts.push_back({name, Compression::none, 0, 0});
+    }
+  }
+  if (layout.parts.empty() || top.images > layout.parts.size()) return std::nullopt;
+  layout.unlisted = top.other_files - (top.shards.empty() ? layout.parts.size() : 0);
+  return layout;
+}
+
+std::optional<Layout> detect_file(const Source& source) {
+  const auto info = source.file_system->info(source.root + "/" + source.file, true);
+  if (!info || info->kind != FileKind::file) return std::nullopt;
+  if (!is_shard_name(source.file) && !is_arrow(source, source.file)) return std::nullopt;
+  Layout layout;
+  layout.parts.push_back({source.file, Compression::none, 0, 0});
+  return layout;
+}
+
+}  // namespace
+
+std::string read_dataset_info(const Source& source) { return read_text(source, kInfo); }
+
+std::optional<Layout> detect_arrow(const Source& source) {
+  if (!source.list.empty()) return std::nullopt;  // a list names the files of a folder
+  auto layout = source.file.empty() ? detect_directory(source) : detect_file(source);
+  if (layout) layout->classes = classes_of(source, *layout);
+  return layout;
+}
+
+}  // namespace stoker

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/arrow_schema.h"
+#include "format/hugging_face.h"
+
+namespace stoker {
+
+/// What is made of a column, or of a part of a nested one.
+enum class ArrowUse : uint8_t {
+  skip,       // nothing
+  number,     // a number per row, which goes into the index
+  bytes,      // bytes or text
+  array,      // lists of numbers, also nested
+  strings,    // lists of bytes or text
+  structure,  // its children are fields
+  key,        // bytes or text that is the key
+};
+
+struct ArrowPlan {
+  const ArrowField* field = nullptr;
+  ArrowUse use = ArrowUse::skip;
+  std::string name;    // of the field that it becomes
+  bool image = false;  // its ending is wanted
+  bool look = false;   // somebody looks into its bytes
+  bool npy = false;    // its bytes are an .npy file
+  std::vector<int64_t> shape;       // of arrays that say it themselves
+  std::vector<int64_t> inner;       // of nested lists: dimensions behind the first, once known
+  std::vector<ArrowPlan> children;  // as many as the field has, or none
+};
+
+/// A column that is left out.
+struct ArrowRefused {
+  std::string column, cause;
+};
+
+/// Columns of a struct become fields NAME.CHILD; `bytes` of a struct of `bytes` and `path`, as
+/// `datasets` stores images and sounds, becomes NAME. The column `__key__` is the key.
+std::vector<ArrowPlan> plan_arrow_columns(const ArrowSchema& schema, const ColumnNames& names,
+                                          std::vector<ArrowRefused>& refused);
+
+/// How our own files say that a binary column holds arrays whose shapes differ.
+inline constexpr std::string_view kArrowEncodingKey = "stoker:encoding";
+
+}  // namespace stoker

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/parquet_column.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "dataset/tf_list.h"
+#include "dataset/value.h"
+
+namespace stoker {
+namespace {
+
+// What a column puts into the index may be more than it takes in the file: by how much.
+constexpr uint64_t kHereFactor = 256;
+constexpr uint64_t kHereAtLeast = 1 << 20;
+
+[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
+
+/// The bytes of a number in its dtype: small integers are stored in 32 bits.
+Bytes narrowed(Bytes stored, DType dtype) { return stored.first(std::min(stored.size(), size_of(dtype))); }
+
+/// REQUIRES: `next` lies right behind `last`, or not.
+bool follows(const Extent& last, const Extent& next) {
+  return last.container == next.container && last.number == next.number &&
+         last.offset + last.length == next.offset;
+}
+
+}  // namespace
+
+ParquetColumn::ParquetColumn(ReadableFile& file, ParquetPlan& plan, const ParquetChunk& chunk,
+                             uint32_t shard, ScanSink& sink)
+    : plan_(plan),
+      pages_(file, chunk, plan, shard, sink),
+      values_(*plan.node),
+      here_left_(kHereAtLeast + kHereFactor * (chunk.end - chunk.begin)) {
+  page_.begin = chunk.begin;
+}
+
+void ParquetColumn::give_up(const std::string& cause) {
+  broken_ = true;
+  corrupt(cause + "; the rows from here to the end of the row group have no value of it");
+}
+
+/// Goes to the next page with values; false at the end of the column.
+bool ParquetColumn::next_page() {
+  for (;;) {
+    try {
+      if (!pages_.next(page_)) return false;
+      if (page_.dictionary) {
+        values_.take_dictionary(std::move(page_));
+        page_ = {};
+        continue;
+      }
+      if (page_.values == 0) continue;
+      values_.begin(page_);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::unsupported) throw;
+      // Rows are counted by the pages: those of one that says how many it has can be passed over.
+      if (page_.values == 0 || page_.dictionary || plan_.most_repetition > 0) give_up(error.what());
+      lost_ = page_.values;
+      corrupt(fmt::format("{}; {} rows have no value of it", error.what(), lost_));
+    }
+    left_ = page_.values;
+    repetitions_ = RunReader(page_.repetition, std::bit_width(plan_.most_repetition));
+    definitions_ = RunReader(page_.definition, std::bit_width(plan_.most_definition));
+    return true;
+  }
+}
+
+bool ParquetColumn::next(FoundField& found) {
+  if (broken_) return false;
+  if (lost_ > 0) {
+    --lost_;
+    return false;
+  }
+  found.name = plan_.name;
+  return plan_.most_repetition == 0 ? next_flat(found) : next_list(found);
+}
+
+bool ParquetColumn::next_flat(FoundField& found) {
+  if (left_ == 0) {
+    try {
+      if (!next_page()) give_up("its pages have fewer values than there are rows");
+    } catch (const Error&) {
+      if (lost_ > 0) --lost_;  // this row is one of them
+      throw;
+    }
+  }
+  --left_;
+  try {
+    if (plan_.most_definition > 0 && definitions_.next() < plan_.most_definition) return false;
+    if (plan_.use == ParquetUse::number) {
+      number(found);
+      return true;
+    }
+    const ParquetValue value = values_.next();
+    bytes_ = value.bytes;
+    found.extent = value.extent;
+  } catch (const Error& error) {
+    // Where the next value begins is not known.
+    lost_ = left_;
+    left_ = 0;
+    throw Error(error.kind(), fmt::format("{}; the {} rows behind it have no value of it",
+                                          error.what(), lost_));
+  }
+  if (plan_.node->text) found.type = FieldType::text;
+  if (found.extent.container == Container::here) {
+    put_here(bytes_.size());
+    scratch_ = as_text(bytes_);
+    found.inline_bytes = scratch_;
+  }
+  return true;
+}
+
+void ParquetColumn::put_here(uint64_t size) {
+  if (size > here_left_) give_up("its values are far more than their pages hold");
+  here_left_ -= size;
+}
+
+void ParquetColumn::number(FoundField& found) {
+  Array element;
+  element.dtype = plan_.node->dtype;
+  element.data = narrowed(values_.next().bytes, element.dtype);
+  found.type = FieldType::number;
+  found.dtype = element.dtype;
+  found.encoding = Encoding::none;
+  const Value value = only_element(element);
+  if (const auto* integer = std::get_if<int64_t>(&value)) found.integer = *integer;
+  if (const auto* real = std::get_if<double>(&value)) found.real = *real;
+  if (element.dtype != DType::uint64) return;
+  // What does not fit an int64 stays what it is.
+  found.encoding = Encoding::elements;
+  found.shape.emplace();
+  scratch_ = as_text(element.data);
+  found.extent.container = Container::here;
+  found.inline_bytes = scratch_;
+}
+
+/// Looks at the next entry; false at the end of the column.
+bool ParquetColumn::peek() {
+  if (peeked_) return true;
+  if (left_ == 0 && !next_page()) return false;
+  --left_;
+  entry_ = {repetitions_.next(), definitions_.next()};
+  if (entry_.repetition > plan_.most_repetition || entry_.definition > plan_.most_definition) {
+    corrupt("levels that its schema does not have");
+  }
+  peeked_ = true;
+  return true;
+}
+
+/// A list of level `repetition` goes on: those inside it are complete.
+void ParquetColumn::note_dimension(unsigned repetition) {
+  for (size_t level = repetition; level < counts_.size(); ++level) {
+    uint64_t& length = lengths_[level];
+    if (length == 0) length = counts_[level];
+    if (length != counts_[level]) ragged_ = true;
+    counts_[level] = 1;
+  }
+  if (repetition > 0) ++counts_[repetition - 1];
+}
+
+void ParquetColumn::take_element() {
+  if (entry_.definition < plan_.most_definition) {
+    has_null_ = true;
+    return;
+  }
+  const ParquetValue value = values_.next();
+  if (plan_.use == ParquetUse::strings) {
+    texts_.emplace_back(as_text(value.bytes));
+    put_here(value.bytes.size() + 8);
+    return;
+  }
+  const size_t size = size_of(plan_.node->dtype);
+  scratch_ += as_text(narrowed(value.bytes, plan_.node->dtype));
+  in_place_ = in_place_ && value.extent.container != Container::here && value.bytes.size() == size &&
+              page_.encoding == ParquetEncoding::plain;
+  if (!in_place_) {
+    pieces_.clear();
+  } else if (!pieces_.empty() && follows(pieces_.back(), value.extent)) {
+    pieces_.back().length += size;
+  } else {
+    pieces_.push_back(value.extent);
+  }
+}
+
+bool ParquetColumn::next_list(FoundField& found) {
+  texts_.clear();
+  pieces_.clear();
+  scratch_.clear();
+  in_place_ = true;
+  has_null_ = ragged_ = false;
+  counts_.assign(plan_.most_repetition, 1);
+  lengths_.assign(plan_.most_repetition, 0);
+  bool empty = false;
+  bool is_null = false;
+  try {
+    if (!peek()) corrupt("its pages have fewer values than there are rows");
+    if (entry_.repetition != 0) corrupt("a row that begins in the middle of a list");
+    is_null = entry_.definition + 1 < plan_.element_definition;
+    empty = entry_.definition < plan_.element_definition;
+    if (!empty) take_element();
+    peeked_ = false;
+    while (!empty && peek() && entry_.repetition > 0) {
+      note_dimension(entry_.repetition);
+      take_element();
+      peeked_ = false;
+    }
+  } catch (const Error& error) {
+    if (broken_) throw;
+    give_up(error.what());
+  }
+  if (is_null) return false;
+  if (!empty) note_dimension(0);
+  if (has_null_) corrupt("a list with nulls, or empty lists, in it, which no array has");
+  finish_list(found, empty);
+  return true;
+}
+
+void ParquetColumn::finish_list(FoundField& found, bool empty) {
+  if (plan_.use == ParquetUse::strings) {
+    const std::vector<Bytes> values = [this] {
+      std::vector<Bytes> views;
+      for (const std::string& text : texts_) views.push_back(as_bytes(text));
+      return views;
+    }();
+    scratch_ = write_bytes_list(values);
+    found.type = FieldType::list;
+    found.encoding = Encoding::tf_strings;
+    found.extent.container = Container::here;
+    found.inline_bytes = scratch_;
+    return;
+  }
+  found.type = FieldType::array;
+  found.encoding = Encoding::elements;
+  found.dtype = plan_.node->dtype;
+  if (ragged_) corrupt("inner lists differ in length: no array");
+  if (plan_.most_repetition > 1 && !empty) {
+    const std::vector<int64_t> inner(lengths_.begin() + 1, lengths_.end());
+    if (plan_.inner.empty()) plan_.inner = inner;
+    if (plan_.inner != inner) corrupt("inner lists are not as long as in earlier rows: no array");
+  }
+  if (plan_.inner.size() + 1 != plan_.most_repetition) {
+    corrupt("no row before says how long inner lists are");
+  }
+  found.shape.emplace({int64_t{-1}});
+  found.shape->insert(found.shape->end(), plan_.inner.begin(), plan_.inner.end());
+  if (in_place_ && pieces_.size() == 1) {
+    found.extent = pieces_[0];
+  } else if (in_place_ && pieces_.size() > 1) {
+    found.pieces = pieces_;
+    found.extent = {Container::pieces, 0, 0, scratch_.size(), 0};
+  } else {
+    put_here(scratch_.size());
+    found.extent.container = Container::here;
+    found.inline_bytes = scratch_;
+  }
+}
+
+}  // namespace stoker
