@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -29,8 +30,17 @@ bool has_array_name(std::string_view name) {
 
 std::string_view stem_of(std::string_view name) { return name.substr(0, name.find('.')); }
 
+/// Whether a file beside arrays may describe them, and is no sample.
+bool may_describe(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return true;  // LICENSE
+  constexpr std::array<std::string_view, 9> kEndings = {".md",   ".txt",  ".json", ".csv", ".yaml",
+                                                        ".yml", ".html", ".pdf",  ".log"};
+  return std::find(kEndings.begin(), kEndings.end(), name.substr(dot)) != kEndings.end();
+}
+
 /// Whether names alone say that .npy files are samples: very many of them, numbers, or with other
-/// files of the same name beside them.
+/// files beside them that have the same name or contents of their own.
 bool named_like_samples(const ShardDirectory& top) {
   size_t arrays = 0;
   std::set<std::string_view> stems;
@@ -43,8 +53,10 @@ bool named_like_samples(const ShardDirectory& top) {
     stems.insert(stem);
   }
   return arrays > kMostFields ||
-         std::any_of(top.loose.begin(), top.loose.end(),
-                     [&](const std::string& name) { return stems.contains(stem_of(name)); });
+         (arrays > 0 &&
+          std::any_of(top.loose.begin(), top.loose.end(), [&](const std::string& name) {
+            return !may_describe(name) || stems.contains(stem_of(name));
+          }));
 }
 
 /// Files that belong together, by group.

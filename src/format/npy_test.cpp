@@ -226,6 +226,18 @@ TEST_F(NpyTest, FilesThatAreSamplesAreLeftToFolders) {
   EXPECT_FALSE(layout_);
   files_ = {};
   add("a.npy", npy_of(DType::uint8, {2}, "ab"));
+  for (const char* other : {"b.bin", "a.json", "c.wav"}) {
+    add(other, "x");
+    scan();
+    EXPECT_FALSE(layout_) << other;
+    files_ = {};
+    add("a.npy", npy_of(DType::uint8, {2}, "ab"));
+  }
+  add("README.md", "x");
+  scan();
+  EXPECT_TRUE(layout_);
+  files_ = {};
+  add("a.npy", npy_of(DType::uint8, {2}, "ab"));
   add("b.npy", npy_of(DType::uint8, {3}, "abc"));
   scan();
   EXPECT_FALSE(layout_);
