@@ -148,7 +148,8 @@ Shard Segment::shard(uint32_t number) const {
   const auto record = element<ShardRecord>(table(TableKind::shards), number, "shard");
   if (record.path_offset > table(TableKind::paths).length ||
       record.path_length > table(TableKind::paths).length - record.path_offset ||
-      record.compression > static_cast<uint32_t>(Compression::fortran) || record.begin > record.end) {
+      record.compression > static_cast<uint32_t>(Compression::fortran) ||
+      record.begin > record.end) {
     corrupt(fmt::format("shard {} makes no sense", number));
   }
   Shard shard;
@@ -186,8 +187,7 @@ Extent Segment::extent_of(const FieldTables& tables, uint64_t sample) const {
     return from_record(element<ExtentRecord>(tables.extents, sample, "extent"));
   }
   const auto run = element<RunRecord>(tables.runs, 0, "run");
-  const uint32_t crc =
-      tables.crcs.exists ? element<uint32_t>(tables.crcs, sample, "checksum") : 0;
+  const uint32_t crc = tables.crcs.exists ? element<uint32_t>(tables.crcs, sample, "checksum") : 0;
   return from_record({run.offset + sample * run.stride, run.length, run.where, crc});
 }
 

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -13,9 +15,9 @@
 namespace stoker {
 namespace {
 
-// Fields of arrays are few; a folder with more files is one of samples.
-constexpr size_t kMostFiles = 4096;
-constexpr size_t kMostLoose = 16;
+// Fields are few; a directory with more .npy files that pack did not write is one of samples.
+constexpr size_t kMostFields = 64;
+constexpr size_t kMostLoose = 64;
 
 constexpr const char* kClassesFile = "batches.meta.txt";
 
@@ -24,6 +26,37 @@ bool has_array_name(std::string_view name) {
   return name.ends_with(".npy") || name.ends_with(".npz") ||
          name.find("-ubyte") != std::string_view::npos || name.starts_with("data_batch_") ||
          name == "test_batch.bin";
+}
+
+std::string_view stem_of(std::string_view name) { return name.substr(0, name.find('.')); }
+
+/// Whether a file beside arrays may describe them, and is no sample.
+bool may_describe(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return true;  // LICENSE
+  constexpr std::array<std::string_view, 9> kEndings = {".md",   ".txt",  ".json", ".csv", ".yaml",
+                                                        ".yml", ".html", ".pdf",  ".log"};
+  return std::find(kEndings.begin(), kEndings.end(), name.substr(dot)) != kEndings.end();
+}
+
+/// Whether names alone say that .npy files are samples: very many of them, numbers, or with other
+/// files beside them that have the same name or contents of their own.
+bool named_like_samples(const ShardDirectory& top) {
+  size_t arrays = 0;
+  std::set<std::string_view> stems;
+  for (const std::string& name : top.shards) {
+    if (!name.ends_with(".npy")) continue;
+    if (array_name(name).field == kNpyKeys) return false;
+    ++arrays;
+    const std::string_view stem = stem_of(name);
+    if (stem.find_first_not_of("0123456789") == std::string_view::npos) return true;
+    stems.insert(stem);
+  }
+  return arrays > kMostFields ||
+         (arrays > 0 &&
+          std::any_of(top.loose.begin(), top.loose.end(), [&](const std::string& name) {
+            return !may_describe(name) || stems.contains(stem_of(name));
+          }));
 }
 
 /// Files that belong together, by group.
@@ -200,7 +233,7 @@ std::optional<Layout> detect_file(const Source& source) {
 
 std::optional<Layout> detect_directory(const Source& source) {
   ShardDirectory top = look_at_shards(source, has_array_name, kMostLoose);
-  if (top.deep || top.shards.size() > kMostFiles || top.images > 0) return std::nullopt;
+  if (top.deep || top.images > 0 || named_like_samples(top)) return std::nullopt;
   const bool by_name = !top.shards.empty();
   if (!by_name && top.more_loose) return std::nullopt;
   Groups groups;

@@ -207,7 +207,8 @@ TEST_F(NpyTest, CifarHasRecords) {
   scan();
   EXPECT_EQ(sink_.samples.size(), 3U);
   ASSERT_EQ(sink_.faults.size(), 1U);
-  EXPECT_EQ(faults()[0], "data_batch_2.bin: offset 4000: the file is cut off: 2146 bytes are missing");
+  EXPECT_EQ(faults()[0],
+            "data_batch_2.bin: offset 4000: the file is cut off: 2146 bytes are missing");
 }
 
 TEST_F(NpyTest, FilesThatAreSamplesAreLeftToFolders) {
@@ -225,6 +226,18 @@ TEST_F(NpyTest, FilesThatAreSamplesAreLeftToFolders) {
   EXPECT_FALSE(layout_);
   files_ = {};
   add("a.npy", npy_of(DType::uint8, {2}, "ab"));
+  for (const char* other : {"b.bin", "a.json", "c.wav"}) {
+    add(other, "x");
+    scan();
+    EXPECT_FALSE(layout_) << other;
+    files_ = {};
+    add("a.npy", npy_of(DType::uint8, {2}, "ab"));
+  }
+  add("README.md", "x");
+  scan();
+  EXPECT_TRUE(layout_);
+  files_ = {};
+  add("a.npy", npy_of(DType::uint8, {2}, "ab"));
   add("b.npy", npy_of(DType::uint8, {3}, "abc"));
   scan();
   EXPECT_FALSE(layout_);
@@ -238,8 +251,8 @@ TEST_F(NpyTest, LiesAboutSizesAreNamed) {
     file.replace(at, shape.size(), shape);
     return file;
   };
-  for (const char* shape : {"(4611686018427387904, 2), }", "(99999999999, 4), }",
-                            "(9223372036854775807, 0), }"}) {
+  for (const char* shape :
+       {"(4611686018427387904, 2), }", "(99999999999, 4), }", "(9223372036854775807, 0), }"}) {
     add("x.npy", with_shape(shape));
     try {
       scan("x.npy");
