@@ -187,7 +187,7 @@ def variable(file):
 
     random = np.random.default_rng(3)
     for name, options in {"plain": {}, "packed": {"chunks": (4,), "compression": "gzip", "shuffle": True}}.items():
-        for dtype in ("u1", "i1", ">i4", "f8"):
+        for dtype in ("u1", "i1", "i4", "f8"):
             made = file.create_dataset(f"{name} {dtype}", (ROWS,), h5py.vlen_dtype(np.dtype(dtype)), **options)
             for i in range(ROWS):
                 if i % 5 != 4:

@@ -37,6 +37,21 @@ def test_the_ways_of_finding_chunks_are_all_there(cases):
     assert b"SNOD" in (cases / "many_links-earliest.h5").read_bytes()
 
 
+BIG_ENDIAN = """
+import sys, h5py, numpy as np
+with h5py.File(sys.argv[1], "w") as file:
+    made = file.create_dataset("x", (2,), h5py.vlen_dtype(np.dtype(">i4")))
+    made[0], made[1] = np.array([1, 2], ">i4"), np.array([3], ">i4")
+"""
+
+
+def test_sequences_in_the_other_byte_order(peer_hdf5, tmp_path):
+    """What h5py 3.14 writes as 1 it reads as 16777216: here it is what was written that counts."""
+    peer_hdf5(BIG_ENDIAN, tmp_path / "x.h5")
+    samples = read_dataset(tmp_path / "x.h5")
+    assert [sample["x"].tolist() for sample in samples.values()] == [[1, 2], [3]]
+
+
 TWO_GROUPS = """
 import sys, h5py, numpy as np
 with h5py.File(sys.argv[1], "w") as file:
