@@ -135,7 +135,8 @@ std::vector<std::byte> decode_fill(Bytes /*stored*/, std::string_view parameters
   const Bytes value = as_bytes(parameters.substr(4));
   if (length > kLargestFill) corrupt("a fill value that is too large");
   std::vector<std::byte> decoded(std::min(length, limit));
-  for (size_t i = 0; !value.empty() && i < decoded.size(); ++i) decoded[i] = value[i % value.size()];
+  for (size_t i = 0; !value.empty() && i < decoded.size(); ++i)
+    decoded[i] = value[i % value.size()];
   return decoded;
 }
 

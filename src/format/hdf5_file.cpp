@@ -85,8 +85,8 @@ void Hdf5File::read_old_superblock(Hdf5Cursor& cursor, uint8_t version) {
   set_sizes(cursor);
   cursor.skip(1 + 2 + 2 + 4);
   if (version == 1) cursor.skip(4);
-  Hdf5Cursor rest(cursor.bytes(cursor.left()), cursor.offset(), "superblock",
-                  bytes_.offset_size(), bytes_.length_size());
+  Hdf5Cursor rest(cursor.bytes(cursor.left()), cursor.offset(), "superblock", bytes_.offset_size(),
+                  bytes_.length_size());
   const uint64_t base = rest.address();
   rest.address();  // free space
   const uint64_t end = rest.address();
@@ -105,8 +105,8 @@ void Hdf5File::read_new_superblock(Hdf5Cursor& cursor, uint8_t version) {
   const uint64_t offset = cursor.offset() - kSignature.size() - 1;
   set_sizes(cursor);
   const uint8_t flags = cursor.u8();
-  Hdf5Cursor rest(cursor.bytes(cursor.left()), cursor.offset(), "superblock",
-                  bytes_.offset_size(), bytes_.length_size());
+  Hdf5Cursor rest(cursor.bytes(cursor.left()), cursor.offset(), "superblock", bytes_.offset_size(),
+                  bytes_.length_size());
   const uint64_t base = rest.address();
   rest.address();  // extension
   const uint64_t end = rest.address();
@@ -208,9 +208,9 @@ void Hdf5File::read_new_header(uint64_t address, Header& header) {
   if (length > Hdf5Bytes::kLargestStructure) cursor.fail("a length that cannot be right");
   const std::vector<std::byte> block = bytes_.read(address, begin + length + 4, "object header");
   check_hdf5_checksum(bytes_.cursor(block, address, "object header"));
-  take_messages(bytes_.cursor(Bytes(block).subspan(begin, length), address + begin,
-                              "object header"),
-                address + begin, header);
+  take_messages(
+      bytes_.cursor(Bytes(block).subspan(begin, length), address + begin, "object header"),
+      address + begin, header);
 }
 
 void Hdf5File::take_messages(Hdf5Cursor cursor, uint64_t address, Header& header) {

@@ -45,9 +45,9 @@ Hdf5FractalHeap::Hdf5FractalHeap(Hdf5Bytes& bytes, uint64_t address) : bytes_(by
   check_hdf5_checksum(cursor);
   cursor.skip(1);
   largest_object_ = cursor.u32();
-  cursor.length(), cursor.address();                   // huge objects
-  cursor.length(), cursor.address();                   // free space
-  for (int i = 0; i < 8; ++i) cursor.length();         // statistics
+  cursor.length(), cursor.address();            // huge objects
+  cursor.length(), cursor.address();            // free space
+  for (int i = 0; i < 8; ++i) cursor.length();  // statistics
   width_ = cursor.u16();
   first_size_ = cursor.length();
   largest_direct_ = cursor.length();
@@ -61,8 +61,8 @@ Hdf5FractalHeap::Hdf5FractalHeap(Hdf5Bytes& bytes, uint64_t address) : bytes_(by
       largest_direct_ > Hdf5Bytes::kLargestStructure || root_rows_ > 64) {
     cursor.fail("sizes that cannot be right");
   }
-  direct_rows_ = static_cast<unsigned>(std::countr_zero(largest_direct_) -
-                                       std::countr_zero(first_size_) + 2);
+  direct_rows_ =
+      static_cast<unsigned>(std::countr_zero(largest_direct_) - std::countr_zero(first_size_) + 2);
 }
 
 uint64_t Hdf5FractalHeap::row_size(unsigned row) const {
