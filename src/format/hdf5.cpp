@@ -264,7 +264,10 @@ void scan_hdf5(const Source& source, const Layout& layout, const Part& part, Sca
   } catch (const Hdf5Error& error) {
     sink.fault({part.shard, error.offset(), {}, {}, error.what()});
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::usage && error.kind() != ErrorKind::not_found) throw;
+    const bool of_the_file = error.kind() == ErrorKind::usage ||
+                             error.kind() == ErrorKind::not_found ||
+                             error.kind() == ErrorKind::unsupported;
+    if (!of_the_file) throw;
     sink.fault({part.shard, {}, {}, {}, error.what()});
   }
 }

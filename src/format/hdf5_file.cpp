@@ -12,6 +12,8 @@ namespace {
 
 using namespace std::string_view_literals;
 constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n"sv;
+// Groups may name one object again and again, and each other.
+constexpr size_t kMostObjects = 65'536;
 // Of one object header; the attributes of an object may fill thousands of continuations.
 constexpr size_t kMostRanges = 65'536;
 constexpr size_t kMostMessages = 1 << 20;
@@ -146,6 +148,9 @@ void Hdf5File::compare_end(uint64_t offset, uint64_t base, uint64_t stated_end) 
 }
 
 Hdf5Messages Hdf5File::messages(uint64_t address) {
+  if (++objects_ > kMostObjects) {
+    throw Error(ErrorKind::unsupported, "more groups and datasets than can be looked at");
+  }
   Hdf5Messages all = own_messages(address);
   for (Hdf5Message& message : all) {
     if (message.kind >= kElsewhere) message = shared(message);

@@ -190,6 +190,8 @@ Hdf5GlobalHeap::Collection Hdf5GlobalHeap::read(uint64_t address) {
     fields.skip(6);
     const uint64_t length = fields.length();
     if (index == 0) break;  // free space up to the end
+    // Rows in any order read collections several times, but not without end.
+    if (++objects_ > 65'536 + bytes_.size() * 32) fields.fail("collections are read too often");
     if (length > size - at - object_head) fields.fail("is larger than its collection");
     if (collection.objects.size() <= index) collection.objects.resize(index + 1);
     collection.objects[index] = {offset + at + object_head, length};
