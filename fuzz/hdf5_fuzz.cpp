@@ -16,7 +16,7 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kMostSamples = 2000;
+constexpr size_t kMostSamples = 200;
 constexpr uint64_t kMostBytes = 1 << 16;  // of a value that is decoded
 constexpr int kMostRepairs = 8;
 

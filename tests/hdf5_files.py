@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """HDF5 files of every kind, written by h5py, with what h5py reads from them.
 
-Run where h5py is: hdf5_files.py DIRECTORY writes NAME.h5 and NAME.pickle (the samples) for every case.
+Run where h5py is: hdf5_files.py DIRECTORY writes NAME.h5 and NAME.pickle (the samples) for every case,
+hdf5_files.py PICKLE FILE.h5 what h5py reads from a file.
 """
 
 import pickle
@@ -187,7 +188,7 @@ def variable(file):
 
     random = np.random.default_rng(3)
     for name, options in {"plain": {}, "packed": {"chunks": (4,), "compression": "gzip", "shuffle": True}}.items():
-        for dtype in ("u1", "i1", ">i4", "f8"):
+        for dtype in ("u1", "i1", "i4", "f8"):
             made = file.create_dataset(f"{name} {dtype}", (ROWS,), h5py.vlen_dtype(np.dtype(dtype)), **options)
             for i in range(ROWS):
                 if i % 5 != 4:
@@ -345,5 +346,15 @@ def write_all(directory: Path) -> None:
             (directory / f"{name}.pickle").write_bytes(pickle.dumps(samples_of(file)))
 
 
+def read_one(target: Path, source: Path) -> None:
+    import h5py
+
+    with h5py.File(source, "r") as file:
+        target.write_bytes(pickle.dumps(samples_of(file)))
+
+
 if __name__ == "__main__":
-    write_all(Path(sys.argv[1]))
+    if len(sys.argv) == 2:
+        write_all(Path(sys.argv[1]))
+    else:
+        read_one(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -31,7 +31,7 @@ constexpr std::array kCodecs = {
     CodecRow{CodecId::zstd, decode_zstd, 1 << 15},  // 128 KiB of one byte take 4
     CodecRow{CodecId::shuffle, decode_shuffle, 1},
     CodecRow{CodecId::fletcher32, decode_fletcher32, 1},
-    CodecRow{CodecId::lzf, decode_lzf, 128},       // 264 bytes take 3
+    CodecRow{CodecId::lzf, decode_lzf, 128},        // 264 bytes take 3
     CodecRow{CodecId::szip, decode_szip, 1 << 14},  // a line of 4096 samples takes some 4 bytes
     CodecRow{CodecId::fill, decode_fill, 1},
     CodecRow{CodecId::lz4_frame, decode_lz4_frame, 255},

@@ -14,8 +14,9 @@ namespace {
 
 [[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
+/// Becomes vectors where the size is known, see CMakeLists.txt.
 template <size_t Size>
-void unshuffle(const std::byte* from, std::byte* to, size_t count) {
+void unshuffle(const std::byte* __restrict from, std::byte* __restrict to, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     for (size_t b = 0; b < Size; ++b) to[i * Size + b] = from[b * count + i];
   }
@@ -59,9 +60,12 @@ uint32_t fletcher32(Bytes bytes) {
 std::vector<std::byte> decode_shuffle(Bytes stored, std::string_view parameters, uint64_t) {
   if (parameters.size() != 4) corrupt("shuffle without the size of its elements");
   const size_t size = load<uint32_t>(as_bytes(parameters).data());
-  std::vector<std::byte> decoded(stored.begin(), stored.end());
-  if (size <= 1) return decoded;
-  const size_t count = stored.size() / size;  // what is left over lies at the end as it was
+  if (size <= 1) return {stored.begin(), stored.end()};
+  std::vector<std::byte> decoded(stored.size());
+  const size_t count = stored.size() / size;
+  // What is left over lies at the end as it was.
+  std::copy(stored.begin() + static_cast<ptrdiff_t>(count * size), stored.end(),
+            decoded.begin() + static_cast<ptrdiff_t>(count * size));
   switch (size) {
     case 2:
       unshuffle<2>(stored.data(), decoded.data(), count);
@@ -135,7 +139,8 @@ std::vector<std::byte> decode_fill(Bytes /*stored*/, std::string_view parameters
   const Bytes value = as_bytes(parameters.substr(4));
   if (length > kLargestFill) corrupt("a fill value that is too large");
   std::vector<std::byte> decoded(std::min(length, limit));
-  for (size_t i = 0; !value.empty() && i < decoded.size(); ++i) decoded[i] = value[i % value.size()];
+  for (size_t i = 0; !value.empty() && i < decoded.size(); ++i)
+    decoded[i] = value[i % value.size()];
   return decoded;
 }
 

@@ -42,9 +42,9 @@ DatasetPaths DatasetPaths::of(const std::string& path) {
     const std::string name = "::" + percent_escape(paths.inner, "/");
     paths.beside += paths.file.empty() ? "/" + name : name;
   }
-  paths.cache = (fs::path(cache_directory()) / "stoker" / "index" /
-                 fmt::format("{:016x}", hash64(whole)))
-                    .string();
+  paths.cache =
+      (fs::path(cache_directory()) / "stoker" / "index" / fmt::format("{:016x}", hash64(whole)))
+          .string();
   return paths;
 }
 

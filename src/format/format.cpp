@@ -124,10 +124,9 @@ Detected detect_format(const Source& source) {
     auto layout = format.detect(source);
     if (!layout) continue;
     if (!source.inner.empty() && !format.has_inner) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("{}::{}: is a {}, which has no parts with names",
-                              printable(source.root + "/" + source.file), printable(source.inner),
-                              format.name));
+      throw Error(ErrorKind::usage, fmt::format("{}::{}: is a {}, which has no parts with names",
+                                                printable(source.root + "/" + source.file),
+                                                printable(source.inner), format.name));
     }
     if (layout->parts.empty()) refuse_empty(source, *layout);
     return {&format, std::move(*layout)};

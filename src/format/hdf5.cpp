@@ -39,7 +39,10 @@ class Hdf5Scan {
  public:
   Hdf5Scan(const OpenedShard& shard, const Source& source, const Part& part, bool several,
            ScanSink& sink)
-      : shard_(part.shard), number_(shard.number), sink_(sink), file_(*shard.file),
+      : shard_(part.shard),
+        number_(shard.number),
+        sink_(sink),
+        file_(*shard.file),
         heap_(file_.bytes()) {
     if (several) stem_ = stem_of(part.shard);
     for (const Hdf5Note& note : file_.notes()) fault(note.offset, note.cause);
@@ -230,8 +233,12 @@ std::optional<Layout> detect_directory(const Source& source) {
         any = true;
         layout.parts.push_back({name, Compression::none, 0, 0});
       } else {
-        layout.faults.push_back({name, 0, {}, {}, "no HDF5 signature: the file is no HDF5 file, "
-                                                  "or its beginning is damaged"});
+        layout.faults.push_back({name,
+                                 0,
+                                 {},
+                                 {},
+                                 "no HDF5 signature: the file is no HDF5 file, "
+                                 "or its beginning is damaged"});
       }
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::usage || error.kind() == ErrorKind::not_found) throw;
@@ -257,7 +264,10 @@ void scan_hdf5(const Source& source, const Layout& layout, const Part& part, Sca
   } catch (const Hdf5Error& error) {
     sink.fault({part.shard, error.offset(), {}, {}, error.what()});
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::usage && error.kind() != ErrorKind::not_found) throw;
+    const bool of_the_file = error.kind() == ErrorKind::usage ||
+                             error.kind() == ErrorKind::not_found ||
+                             error.kind() == ErrorKind::unsupported;
+    if (!of_the_file) throw;
     sink.fault({part.shard, {}, {}, {}, error.what()});
   }
 }

@@ -131,9 +131,7 @@ class ExtensibleArray : ArrayWalk {
  private:
   /// Data blocks of super block `number`, and the elements of each.
   static uint64_t blocks_of(unsigned number) { return uint64_t{1} << (number / 2); }
-  uint64_t elements_of(unsigned number) const {
-    return block_elements_ << ((number + 1) / 2);
-  }
+  uint64_t elements_of(unsigned number) const { return block_elements_ << ((number + 1) / 2); }
   uint64_t offset_bytes() const { return (count_bits_ + 7) / 8; }
 
   void read_index(uint64_t address) {

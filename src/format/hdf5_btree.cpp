@@ -65,8 +65,8 @@ class Walk2 {
   Walk2(Hdf5Bytes& bytes, const Hdf5Record2& record) : bytes_(bytes), record_(record) {}
 
   void run(uint64_t address, unsigned kind) {
-    const uint64_t length = 4 + 2 + 4 + 2 + 2 + 2 + bytes_.offset_size() + 2 +
-                            bytes_.length_size() + 4;
+    const uint64_t length =
+        4 + 2 + 4 + 2 + 2 + 2 + bytes_.offset_size() + 2 + bytes_.length_size() + 4;
     const std::vector<std::byte> header = bytes_.read(address, length, "B-tree header");
     Hdf5Cursor cursor = bytes_.cursor(header, address, "B-tree header");
     cursor.expect("BTHD");
@@ -100,8 +100,10 @@ class Walk2 {
     uint64_t total = most;
     for (unsigned level = 1; level <= depth; ++level) {
       const uint64_t pointer = bytes_.offset_size() + count_size_ + total_sizes_.back();
-      if (node_size_ < kNodeOverhead + pointer) most = 0;
-      else most = (node_size_ - kNodeOverhead - pointer) / (record_size_ + pointer);
+      if (node_size_ < kNodeOverhead + pointer)
+        most = 0;
+      else
+        most = (node_size_ - kNodeOverhead - pointer) / (record_size_ + pointer);
       if (__builtin_mul_overflow(most + 1, total, &total) ||
           __builtin_add_overflow(total, most, &total)) {
         total = ~uint64_t{0};

@@ -50,7 +50,7 @@ class Hdf5ChunkTable {
   uint64_t seen_ = 0;
   std::vector<uint64_t> grid_;
   uint64_t chunk_bytes_ = 0;
-  size_t growing_ = 0;           // the dimension without a limit, of an extensible array
+  size_t growing_ = 0;         // the dimension without a limit, of an extensible array
   std::vector<Entry> chunks_;  // by number
 };
 

@@ -65,8 +65,10 @@ Hdf5Column::Hdf5Column(std::string name, Hdf5Rows& rows, Hdf5GlobalHeap& heap, c
     case Hdf5Class::text:
       if (!single) unsupported("several texts in a sample");
       shape_.type = FieldType::text;
-      if (type.padding == Hdf5Type::Padding::nul) shape_.encoding = Encoding::padded;
-      else kind_ = Kind::trimmed;
+      if (type.padding == Hdf5Type::Padding::nul)
+        shape_.encoding = Encoding::padded;
+      else
+        kind_ = Kind::trimmed;
       return;
     case Hdf5Class::opaque:
       if (!single) unsupported("several opaque values in a sample");
@@ -97,15 +99,16 @@ void Hdf5Column::set_elements(const Hdf5Type& type, size_t most_pieces) {
   const bool whole = type.size == dataset.type.size;
   const uint64_t pieces = whole ? rows_.pieces() : dataset.row_elements;
   if (pieces > most_pieces) {
-    unsupported(fmt::format("each sample lies in {} pieces, because its chunks are cut across its "
-                            "inner dimensions: read it through `stoker pack`, or rechunk it "
-                            "(h5repack -l CHUNK=…) so that a chunk holds whole samples",
-                            pieces));
+    unsupported(
+        fmt::format("each sample lies in {} pieces, because its chunks are cut across its "
+                    "inner dimensions: read it through `stoker pack`, or rechunk it "
+                    "(h5repack -l CHUNK=…) so that a chunk holds whole samples",
+                    pieces));
   }
   shape_.dtype = element->dtype;
   shape_.type = shape.empty() ? FieldType::number : FieldType::array;
-  shape_.encoding = element->big_endian && element->size > 1 ? Encoding::elements_big
-                                                             : Encoding::elements;
+  shape_.encoding =
+      element->big_endian && element->size > 1 ? Encoding::elements_big : Encoding::elements;
   // A number that int64 or double has in full, where reading all of them costs next to nothing.
   const bool number = shape.empty() && element->dtype != DType::uint64 &&
                       element->dtype != DType::float16 && dataset.row_bytes <= kSmallRow;
@@ -130,8 +133,8 @@ void Hdf5Column::set_variable(const Hdf5Type& type) {
     shape_.type = FieldType::array;
     shape_.dtype = base.dtype;
     shape_.shape = std::vector<int64_t>{-1};
-    shape_.encoding = base.big_endian && base.size > 1 ? Encoding::elements_big
-                                                       : Encoding::elements;
+    shape_.encoding =
+        base.big_endian && base.size > 1 ? Encoding::elements_big : Encoding::elements;
   } else {
     unsupported(fmt::format("sequences of variable length of the class {}", name_of(base.kind)));
   }
@@ -178,8 +181,10 @@ void Hdf5Column::find_number(uint64_t row, FoundField& field) {
     const size_t from = type_.big_endian ? i : bytes.size() - 1 - i;
     bits = bits << 8 | std::to_integer<uint64_t>(bytes[from]);
   }
-  if (is_real(field.dtype)) field.real = to_real(bits, field.dtype);
-  else field.integer = to_integer(bits, field.dtype);
+  if (is_real(field.dtype))
+    field.real = to_real(bits, field.dtype);
+  else
+    field.integer = to_integer(bits, field.dtype);
 }
 
 void Hdf5Column::find_trimmed(uint64_t row, FoundField& field) {
@@ -203,9 +208,9 @@ void Hdf5Column::find_variable(uint64_t row, Hdf5File& file, FoundField& field) 
   if (count == 0 || collection == 0 || collection == kNowhere) return;
   const Hdf5GlobalHeap::Object object = heap_.find(collection, index);
   if (count > object.length / element_bytes_) {
-    throw Hdf5Error(ErrorKind::corrupt, object.offset,
-                    fmt::format("a value of {} elements in {} bytes of the global heap", count,
-                                object.length));
+    throw Hdf5Error(
+        ErrorKind::corrupt, object.offset,
+        fmt::format("a value of {} elements in {} bytes of the global heap", count, object.length));
   }
   field.extent.offset = object.offset;
   field.extent.length = count * element_bytes_;

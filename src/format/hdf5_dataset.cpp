@@ -42,8 +42,10 @@ void parse_chunk_dims(Hdf5Cursor& message, unsigned count, unsigned size, Hdf5Da
     if (dim == 0 || __builtin_mul_overflow(bytes, dim, &bytes) || bytes > UINT32_MAX) {
       message.fail("chunks of no bytes, or of more than 4 GiB");
     }
-    if (i + 1 < count) dataset.chunks.dims.push_back(dim);
-    else if (dim != dataset.type.size) message.fail("chunks of elements of another size");
+    if (i + 1 < count)
+      dataset.chunks.dims.push_back(dim);
+    else if (dim != dataset.type.size)
+      message.fail("chunks of elements of another size");
   }
 }
 
@@ -232,9 +234,8 @@ Codec codec_of(const Hdf5Filter& filter) {
       break;
   }
   constexpr std::pair<uint16_t, std::string_view> kNames[] = {
-      {5, "N-bit"},     {6, "scale-offset"}, {305, "lzo"},         {307, "bzip2"},
-      {32001, "blosc"}, {32004, "lz4"},      {32008, "bitshuffle"}, {32013, "zfp"},
-      {32015, "zstd"},  {32026, "blosc2"}};
+      {5, "N-bit"},   {6, "scale-offset"},   {305, "lzo"},   {307, "bzip2"},  {32001, "blosc"},
+      {32004, "lz4"}, {32008, "bitshuffle"}, {32013, "zfp"}, {32015, "zstd"}, {32026, "blosc2"}};
   std::string name = printable(filter.name);
   for (const auto& [number, known] : kNames) {
     if (number == filter.id) name = known;
@@ -255,8 +256,8 @@ Hdf5Dataset parse_hdf5_dataset(Hdf5File& file, uint64_t address, const Hdf5Messa
   const uint64_t offset = file.bytes().offset_of(address, 0, "dataset");
   Hdf5Dataset dataset;
   dataset.address = address;
-  Hdf5Cursor space = file.cursor(need(messages, Hdf5Message::space, "dataspace", offset),
-                                 "dataspace");
+  Hdf5Cursor space =
+      file.cursor(need(messages, Hdf5Message::space, "dataspace", offset), "dataspace");
   dataset.space = parse_hdf5_space(space);
   Hdf5Cursor type = file.cursor(need(messages, Hdf5Message::type, "datatype", offset), "datatype");
   dataset.type = parse_hdf5_type(type);

@@ -12,6 +12,8 @@ namespace {
 
 using namespace std::string_view_literals;
 constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n"sv;
+// Groups may name one object again and again, and each other.
+constexpr size_t kMostObjects = 65'536;
 // Of one object header; the attributes of an object may fill thousands of continuations.
 constexpr size_t kMostRanges = 65'536;
 constexpr size_t kMostMessages = 1 << 20;
@@ -85,8 +87,8 @@ void Hdf5File::read_old_superblock(Hdf5Cursor& cursor, uint8_t version) {
   set_sizes(cursor);
   cursor.skip(1 + 2 + 2 + 4);
   if (version == 1) cursor.skip(4);
-  Hdf5Cursor rest(cursor.bytes(cursor.left()), cursor.offset(), "superblock",
-                  bytes_.offset_size(), bytes_.length_size());
+  Hdf5Cursor rest(cursor.bytes(cursor.left()), cursor.offset(), "superblock", bytes_.offset_size(),
+                  bytes_.length_size());
   const uint64_t base = rest.address();
   rest.address();  // free space
   const uint64_t end = rest.address();
@@ -105,8 +107,8 @@ void Hdf5File::read_new_superblock(Hdf5Cursor& cursor, uint8_t version) {
   const uint64_t offset = cursor.offset() - kSignature.size() - 1;
   set_sizes(cursor);
   const uint8_t flags = cursor.u8();
-  Hdf5Cursor rest(cursor.bytes(cursor.left()), cursor.offset(), "superblock",
-                  bytes_.offset_size(), bytes_.length_size());
+  Hdf5Cursor rest(cursor.bytes(cursor.left()), cursor.offset(), "superblock", bytes_.offset_size(),
+                  bytes_.length_size());
   const uint64_t base = rest.address();
   rest.address();  // extension
   const uint64_t end = rest.address();
@@ -146,6 +148,9 @@ void Hdf5File::compare_end(uint64_t offset, uint64_t base, uint64_t stated_end) 
 }
 
 Hdf5Messages Hdf5File::messages(uint64_t address) {
+  if (++objects_ > kMostObjects) {
+    throw Error(ErrorKind::unsupported, "more groups and datasets than can be looked at");
+  }
   Hdf5Messages all = own_messages(address);
   for (Hdf5Message& message : all) {
     if (message.kind >= kElsewhere) message = shared(message);
@@ -208,9 +213,9 @@ void Hdf5File::read_new_header(uint64_t address, Header& header) {
   if (length > Hdf5Bytes::kLargestStructure) cursor.fail("a length that cannot be right");
   const std::vector<std::byte> block = bytes_.read(address, begin + length + 4, "object header");
   check_hdf5_checksum(bytes_.cursor(block, address, "object header"));
-  take_messages(bytes_.cursor(Bytes(block).subspan(begin, length), address + begin,
-                              "object header"),
-                address + begin, header);
+  take_messages(
+      bytes_.cursor(Bytes(block).subspan(begin, length), address + begin, "object header"),
+      address + begin, header);
 }
 
 void Hdf5File::take_messages(Hdf5Cursor cursor, uint64_t address, Header& header) {

@@ -84,6 +84,7 @@ class Hdf5File {
   Hdf5Bytes bytes_;
   uint64_t root_ = kNowhere;
   std::vector<Hdf5Note> notes_;
+  size_t objects_ = 0;  // whose headers were read
 };
 
 }  // namespace stoker

@@ -32,8 +32,7 @@ class Links {
   uint64_t bytes_ = 0;
 };
 
-void read_symbol_node(Hdf5File& file, const Hdf5LocalHeap& names, uint64_t address,
-                      Links& links) {
+void read_symbol_node(Hdf5File& file, const Hdf5LocalHeap& names, uint64_t address, Links& links) {
   Hdf5Bytes& bytes = file.bytes();
   const std::vector<std::byte> head = bytes.read(address, 8, "symbol table node");
   Hdf5Cursor cursor = bytes.cursor(head, address, "symbol table node");
@@ -64,8 +63,9 @@ void read_symbol_table(Hdf5File& file, const Hdf5Message& message, Links& links)
   Hdf5Cursor cursor = file.cursor(message, "symbol table");
   const uint64_t tree = cursor.address();
   const Hdf5LocalHeap names(file.bytes(), cursor.address());
-  walk_btree1(file.bytes(), tree, 0, file.bytes().length_size(),
-              [&](const Hdf5Cursor&, uint64_t node) { read_symbol_node(file, names, node, links); });
+  walk_btree1(
+      file.bytes(), tree, 0, file.bytes().length_size(),
+      [&](const Hdf5Cursor&, uint64_t node) { read_symbol_node(file, names, node, links); });
 }
 
 Hdf5Link parse_link(Hdf5Cursor cursor) {

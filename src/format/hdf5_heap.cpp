@@ -45,9 +45,9 @@ Hdf5FractalHeap::Hdf5FractalHeap(Hdf5Bytes& bytes, uint64_t address) : bytes_(by
   check_hdf5_checksum(cursor);
   cursor.skip(1);
   largest_object_ = cursor.u32();
-  cursor.length(), cursor.address();                   // huge objects
-  cursor.length(), cursor.address();                   // free space
-  for (int i = 0; i < 8; ++i) cursor.length();         // statistics
+  cursor.length(), cursor.address();            // huge objects
+  cursor.length(), cursor.address();            // free space
+  for (int i = 0; i < 8; ++i) cursor.length();  // statistics
   width_ = cursor.u16();
   first_size_ = cursor.length();
   largest_direct_ = cursor.length();
@@ -61,8 +61,8 @@ Hdf5FractalHeap::Hdf5FractalHeap(Hdf5Bytes& bytes, uint64_t address) : bytes_(by
       largest_direct_ > Hdf5Bytes::kLargestStructure || root_rows_ > 64) {
     cursor.fail("sizes that cannot be right");
   }
-  direct_rows_ = static_cast<unsigned>(std::countr_zero(largest_direct_) -
-                                       std::countr_zero(first_size_) + 2);
+  direct_rows_ =
+      static_cast<unsigned>(std::countr_zero(largest_direct_) - std::countr_zero(first_size_) + 2);
 }
 
 uint64_t Hdf5FractalHeap::row_size(unsigned row) const {
@@ -190,6 +190,8 @@ Hdf5GlobalHeap::Collection Hdf5GlobalHeap::read(uint64_t address) {
     fields.skip(6);
     const uint64_t length = fields.length();
     if (index == 0) break;  // free space up to the end
+    // Rows in any order read collections several times, but not without end.
+    if (++objects_ > 65'536 + bytes_.size() * 32) fields.fail("collections are read too often");
     if (length > size - at - object_head) fields.fail("is larger than its collection");
     if (collection.objects.size() <= index) collection.objects.resize(index + 1);
     collection.objects[index] = {offset + at + object_head, length};

@@ -75,6 +75,7 @@ class Hdf5GlobalHeap {
   // Neighbours lie in the same collection, and files written by several streams take turns.
   static constexpr size_t kKept = 16;
   Hdf5Bytes& bytes_;
+  uint64_t objects_ = 0;        // that were read, some several times
   std::list<Collection> kept_;  // the last used in front
 };
 

@@ -116,8 +116,14 @@ std::string space_message(const Hdf5OutDataset& dataset, uint64_t rows) {
   Writer out;
   out.u8(1);
   out.u8(static_cast<unsigned>(dataset.dims.size() + 1));
-  out.zeros(6);
+  // Without chunks it cannot grow; with them it may, and the last one be larger than it is.
+  const bool grows = !dataset.chunks.empty();
+  out.u8(grows ? 1 : 0);
+  out.zeros(5);
   out.u64(rows);
+  for (const uint64_t dim : dataset.dims) out.u64(dim);
+  if (!grows) return out.bytes;
+  out.u64(kUndefined);
   for (const uint64_t dim : dataset.dims) out.u64(dim);
   return out.bytes;
 }

@@ -22,7 +22,7 @@ struct Hdf5OutChunk {
 /// A dataset whose chunks are written.
 struct Hdf5OutDataset {
   std::string name;
-  std::string type;            // a datatype message
+  std::string type;  // a datatype message
   uint32_t element_size = 0;
   std::vector<uint64_t> dims;  // of the samples: the first dimension is not among them
   uint64_t chunk_rows = 1;

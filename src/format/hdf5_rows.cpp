@@ -31,9 +31,9 @@ Hdf5Rows::Hdf5Rows(Hdf5File& file, const Hdf5Dataset& dataset, uint32_t shard, S
   } else if (dataset.row_bytes > 0) {
     const uint64_t bytes = dataset.row_bytes * dataset.space.dims[0];
     if (dataset.data != kNowhere && dataset.data_length < bytes) {
-      throw Hdf5Error(ErrorKind::corrupt, dataset.address,
-                      fmt::format("a dataset of {} bytes with {} bytes of data", bytes,
-                                  dataset.data_length));
+      throw Hdf5Error(
+          ErrorKind::corrupt, dataset.address,
+          fmt::format("a dataset of {} bytes with {} bytes of data", bytes, dataset.data_length));
     }
     runs_.push_back({0, dataset.row_bytes, 0, 0});
   }
@@ -94,8 +94,7 @@ Extent Hdf5Rows::fill_extent() {
   if (fill_) return *fill_;
   if (dataset_.row_bytes > kLargestFill) {
     throw Hdf5Error(ErrorKind::unsupported, dataset_.address,
-                    fmt::format("samples of {} bytes that were never written",
-                                dataset_.row_bytes));
+                    fmt::format("samples of {} bytes that were never written", dataset_.row_bytes));
   }
   std::string parameters(4, '\0');
   store(std::as_writable_bytes(std::span(parameters)).data(),
@@ -169,8 +168,8 @@ void Hdf5Rows::locate(uint64_t row, uint64_t from, uint64_t length, std::vector<
       return;
     }
     const uint64_t address = dataset_.data + row * dataset_.row_bytes + from;
-    extents.push_back({Container::shard, shard_, file_.bytes().offset_of(address, length, "data"),
-                       length, 0});
+    extents.push_back(
+        {Container::shard, shard_, file_.bytes().offset_of(address, length, "data"), length, 0});
     return;
   }
   const uint64_t rows = dataset_.chunks.dims[0];

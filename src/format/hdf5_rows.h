@@ -35,7 +35,7 @@ class Hdf5Rows {
  private:
   /// Bytes of a row that lie together.
   struct Run {
-    uint64_t at = 0;      // in the row
+    uint64_t at = 0;  // in the row
     uint64_t length = 0;
     size_t slot = 0;      // which of the chunks that a row touches
     uint64_t inside = 0;  // where in the chunk, for the chunk's first row

@@ -60,8 +60,7 @@ Group read_group(Hdf5File& file, const std::string& path, const std::vector<Hdf5
       }
       if (address == kNowhere) {
         const bool absolute = link.target.starts_with('/');
-        const auto found =
-            find_hdf5_object(file, absolute ? link.target : join(path, link.target));
+        const auto found = find_hdf5_object(file, absolute ? link.target : join(path, link.target));
         if (!found) continue;  // leads nowhere
         address = *found;
       }
@@ -89,8 +88,7 @@ Hdf5Selection choose_in(Group group, const std::string& name) {
     return a.second->size() > b.second->size();
   });
   // Where most of them agree, the others (a mean, names of classes) are no fields.
-  const bool clear =
-      choices.size() == 1 || choices[0].second->size() > choices[1].second->size();
+  const bool clear = choices.size() == 1 || choices[0].second->size() > choices[1].second->size();
   if (!clear) {
     std::string text;
     for (const auto& [rows, datasets] : choices) {

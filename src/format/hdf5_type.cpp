@@ -50,8 +50,8 @@ void parse_real(Hdf5Cursor& message, const Head& head, Hdf5Type& type) {
   const bool vax = (head.bits & 0x40) != 0;
   type.big_endian = (head.bits & 1) != 0;
   std::array<uint64_t, 7> is{};
-  is[0] = message.u16();  // first bit
-  is[1] = message.u16();  // precision
+  is[0] = message.u16();                                // first bit
+  is[1] = message.u16();                                // precision
   for (size_t i = 2; i < 6; ++i) is[i] = message.u8();  // exponent, mantissa: where, how many bits
   is[6] = message.u32();                                // bias
   struct Known {
@@ -177,9 +177,9 @@ Hdf5Type parse_type(Hdf5Cursor& message, unsigned depth) {
   const Head head{unsigned{first} >> 4U, static_cast<uint32_t>(message.number(3))};
   const unsigned kind = first & 15U;
   if (head.version < 1 || head.version > 5 || kind > 10) {
-    throw Hdf5Error(ErrorKind::unsupported, message.offset(),
-                    fmt::format("{}: class {} of version {} is not known", message.what(), kind,
-                                head.version));
+    throw Hdf5Error(
+        ErrorKind::unsupported, message.offset(),
+        fmt::format("{}: class {} of version {} is not known", message.what(), kind, head.version));
   }
   Hdf5Type type;
   type.kind = static_cast<Hdf5Class>(kind);
@@ -230,8 +230,9 @@ Hdf5Type parse_hdf5_type(Hdf5Cursor& message) { return parse_type(message, 0); }
 
 std::string_view name_of(Hdf5Class kind) {
   constexpr std::array<std::string_view, 11> kNames = {
-      "integer",  "real",      "time",        "text",            "bit field", "opaque",
-      "compound", "reference", "enumeration", "variable length", "array"};
+      "integer", "real",     "time",      "text",        "bit field",
+      "opaque",  "compound", "reference", "enumeration", "variable length",
+      "array"};
   return kNames.at(static_cast<size_t>(kind));
 }
 
@@ -247,8 +248,8 @@ Hdf5Space parse_hdf5_space(Hdf5Cursor& message) {
   for (unsigned i = 0; i < rank; ++i) space.dims.push_back(message.length());
   space.max_dims = space.dims;
   if ((flags & 1) == 0) return space;
-  const uint64_t ones = message.length_size() >= 8 ? kNowhere
-                                                   : (uint64_t{1} << (8 * message.length_size())) - 1;
+  const uint64_t ones =
+      message.length_size() >= 8 ? kNowhere : (uint64_t{1} << (8 * message.length_size())) - 1;
   for (unsigned i = 0; i < rank; ++i) {
     const uint64_t dim = message.length();
     space.max_dims[i] = dim == ones ? kNowhere : dim;

@@ -31,8 +31,8 @@ constexpr size_t kReference = 16;
 constexpr std::string_view kCompressions[] = {"gzip"};
 
 bool is_variable(const Field& field) {
-  return field.encoding == Encoding::raw || (field.shape && !field.shape->empty() &&
-                                             field.shape->front() < 0);
+  return field.encoding == Encoding::raw ||
+         (field.shape && !field.shape->empty() && field.shape->front() < 0);
 }
 
 Storage storage(const Field& field, uint64_t samples) {
@@ -59,8 +59,8 @@ Storage storage(const Field& field, uint64_t samples) {
     storage.refusal = "its shape is not known";
   } else {
     storage.shape = field.shape;
-    const bool varies = std::any_of(field.shape->begin(), field.shape->end(),
-                                    [](int64_t dim) { return dim < 0; });
+    const bool varies =
+        std::any_of(field.shape->begin(), field.shape->end(), [](int64_t dim) { return dim < 0; });
     if (varies && field.shape->size() != 1) storage.refusal = "its shape varies";
     const auto bytes = size_of_elements(field.dtype, *field.shape);
     if (!varies && (!bytes || *bytes > UINT32_MAX)) storage.refusal = "a chunk ends at 4 GiB";
@@ -105,9 +105,8 @@ std::vector<std::byte> deflated(Bytes plain) {
   constexpr int kLevel = 4;
   uLongf size = compressBound(plain.size());
   std::vector<std::byte> stored(size);
-  const int status =
-      compress2(reinterpret_cast<Bytef*>(stored.data()), &size,
-                reinterpret_cast<const Bytef*>(plain.data()), plain.size(), kLevel);
+  const int status = compress2(reinterpret_cast<Bytef*>(stored.data()), &size,
+                               reinterpret_cast<const Bytef*>(plain.data()), plain.size(), kLevel);
   if (status != Z_OK) throw std::bad_alloc();
   stored.resize(size);
   return stored;
@@ -188,7 +187,8 @@ class Hdf5Writer final : public ShardWriter {
   /// Whether the dataset can say what its numbers mean.
   static bool names_classes(const Field& field, const std::vector<std::string>& classes) {
     constexpr uint64_t kMostBytes = 60'000;  // of a message
-    if (field.name != kLabelField || field.type != FieldType::number || classes.empty()) return false;
+    if (field.name != kLabelField || field.type != FieldType::number || classes.empty())
+      return false;
     if (field.encoding != Encoding::elements || field.dtype == DType::bool8 ||
         field.dtype == DType::float16 || field.dtype == DType::float32 ||
         field.dtype == DType::float64) {
@@ -401,8 +401,7 @@ std::unique_ptr<ShardWriter> open(const OutSchema& schema, ShardOutput& out) {
 
 }  // namespace
 
-const WriteFormat kHdf5Write = {storage, shard_name, suffix, size_of_sample, open,
-                                nullptr, true,       false,  kCompressions,  nullptr,
-                                {}};
+const WriteFormat kHdf5Write = {storage, shard_name, suffix,        size_of_sample, open, nullptr,
+                                true,    false,      kCompressions, nullptr,        {}};
 
 }  // namespace stoker

@@ -132,8 +132,8 @@ bool prepare_directory(const std::string& directory, uint32_t add_mode) {
 }  // namespace
 
 Source source_at(const DatasetPaths& paths, const std::string& list, FileSystem* file_system) {
-  return {paths.root, paths.file, list,
-          file_system != nullptr ? file_system : &real_file_system(), paths.inner};
+  return {paths.root, paths.file, list, file_system != nullptr ? file_system : &real_file_system(),
+          paths.inner};
 }
 
 IndexResult build_index_in(const Source& source, const Detected& detected,
