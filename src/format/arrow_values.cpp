@@ -258,9 +258,9 @@ bool ArrowLeaf::find(uint64_t row, FoundField& found) {
   if (!column_.field->dictionary && !is_view(column_.field->type)) {
     take(bytes_taken_, found.extent.length, column_.data.length);
   }
-  if (plan_.npy) {
-    found.type = FieldType::array;
-    found.encoding = Encoding::npy;
+  if (plan_.encoding != Encoding::raw) {
+    found.type = plan_.encoding == Encoding::npy ? FieldType::array : FieldType::list;
+    found.encoding = plan_.encoding;
   } else if (column_.field->is_text()) {
     found.type = FieldType::text;
   }

@@ -22,7 +22,8 @@ constexpr Format kFolder = {"folder", detect_folder, scan_folder, nullptr};
 constexpr std::array kFormats = {
     Format{"tar", detect_tar, scan_tar, &kTarWrite},
     Format{"tfrecord", detect_tfrecord, scan_tfrecord, &kTfrecordWrite},
-    Format{"arrow", detect_arrow, scan_arrow, nullptr},
+    Format{"arrow", detect_arrow, scan_arrow, &kArrowWrite},
+    Format{"feather", detect_feather, scan_arrow, &kFeatherWrite},
     Format{"parquet", detect_parquet, scan_parquet, nullptr},
     kFolder,  // takes any directory
 };
