@@ -81,7 +81,7 @@ class ArrowMessages {
   uint64_t size_;
   std::vector<std::byte> schema_bytes_, metadata_;
   ArrowSchema schema_;
-  bool has_footer_ = false;
+  bool is_file_ = false, has_footer_ = false;
   std::vector<uint64_t> blocks_;  // of the footer: dictionaries, then batches
   size_t next_block_ = 0;
   uint64_t at_ = 0;  // in the stream
