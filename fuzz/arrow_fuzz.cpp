@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An input is a file as it lies on disk. What a scan finds must lie within it, decode or be refused.
+// An input is a file as it lies on disk. What a scan finds must lie within it, decode or be
+// refused.
 #include "columnar_fuzz.h"
 #include "format/arrow.h"
 

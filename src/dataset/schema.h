@@ -17,15 +17,15 @@ enum class FieldType : uint8_t { bytes, text, number, array, list };
 
 /// How stored bytes become that value; see value.h.
 enum class Encoding : uint8_t {
-  raw,         // the bytes themselves: bytes and text
-  none,        // nothing is stored: the number lies in the index alone
-  decimal,     // ASCII digits with white space around: number
-  npy,         // a NumPy .npy file: array, or number when it has no dimensions
-  tf_int64s,   // the body of a tf.train.Int64List: array, or number when it holds one
-  tf_floats,   // the body of a tf.train.FloatList: likewise
-  tf_strings,  // the body of a tf.train.BytesList: list
-  elements,    // elements of Field::dtype in the shape of Field::shape, C order, little-endian:
-             // array, or number. The first dimension may be -1: it follows from the length
+  raw,           // the bytes themselves: bytes and text
+  none,          // nothing is stored: the number lies in the index alone
+  decimal,       // ASCII digits with white space around: number
+  npy,           // a NumPy .npy file: array, or number when it has no dimensions
+  tf_int64s,     // the body of a tf.train.Int64List: array, or number when it holds one
+  tf_floats,     // the body of a tf.train.FloatList: likewise
+  tf_strings,    // the body of a tf.train.BytesList: list
+  elements,      // elements of Field::dtype in the shape of Field::shape, C order, little-endian:
+                 // array, or number. The first dimension may be -1: it follows from the length
   elements_big,  // likewise, big-endian
   padded,        // text or bytes of a fixed width: NUL bytes at the end are padding
 };

@@ -41,9 +41,8 @@ class ArrowScan {
 
   void run() {
     try {
-      ArrowMessages messages(file_, [this](uint64_t offset, std::string cause) {
-        fault(offset, std::move(cause));
-      });
+      ArrowMessages messages(
+          file_, [this](uint64_t offset, std::string cause) { fault(offset, std::move(cause)); });
       plan(messages.schema());
       while (const auto batch = messages.next()) take_batch(*batch);
     } catch (const Error& error) {
@@ -81,7 +80,8 @@ class ArrowScan {
 
   void find_dictionaries(const ArrowPlan& plan) {
     if (plan.use != ArrowUse::skip && plan.field->dictionary) {
-      ArrowPlan& wanted = dictionary_plans_.try_emplace(*plan.field->dictionary, plan).first->second;
+      ArrowPlan& wanted =
+          dictionary_plans_.try_emplace(*plan.field->dictionary, plan).first->second;
       wanted.look = wanted.look || plan.look;
       wanted.image = wanted.image || plan.image;
     }
@@ -134,13 +134,15 @@ class ArrowScan {
       return leaf->values.backs(batch.rows);
     });
     if (!backed && batch.rows > 0) {
-      throw Error(ErrorKind::corrupt, fmt::format("nothing in the {} rows of a batch can be read", batch.rows));
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("nothing in the {} rows of a batch can be read", batch.rows));
     }
     for (const auto& leaf : leaves) learn_dimensions(*leaf, batch.rows);
     for (uint64_t row = 0; row < batch.rows; ++row) take_row(row, leaves, batch);
     for (const auto& leaf : leaves) {
       if (leaf->faults <= kMostNamed) continue;
-      fault(batch.begin, fmt::format("{} rows of this batch in all have something wrong", leaf->faults),
+      fault(batch.begin,
+            fmt::format("{} rows of this batch in all have something wrong", leaf->faults),
             leaf->values.plan().name);
     }
   }
@@ -227,8 +229,8 @@ class ArrowScan {
     return false;
   }
 
-  /// Whether a path is the end of the key and an ending, as our own files have it: the ending is kept
-  /// as such.
+  /// Whether a path is the end of the key and an ending, as our own files have it: the ending is
+  /// kept as such.
   bool says_nothing(std::optional<std::string_view> path, std::string_view key) const {
     if (key_ == nullptr || !path) return false;
     const std::string_view base = key.substr(key.rfind('/') + 1);
@@ -250,7 +252,8 @@ class ArrowScan {
       return image_suffix_of(leaf.values.text(row).value_or(std::string_view()));
     }
     std::array<std::byte, kImageMagic> begin;
-    const MutableBytes into = MutableBytes(begin).first(std::min<uint64_t>(extent.length, kImageMagic));
+    const MutableBytes into =
+        MutableBytes(begin).first(std::min<uint64_t>(extent.length, kImageMagic));
     return image_suffix_of(as_text(Bytes(begin).first(file_.read_at(extent.offset, into))));
   }
 

@@ -126,14 +126,17 @@ std::optional<Layout> detect_saved(const Source& source, std::vector<std::string
   Layout layout;
   for (std::string& name : names) {
     const std::string_view unsafe = unsafe_name(name);
-    const auto info = unsafe.empty()
-                          ? source.file_system->info(source.root + "/" + name, true)
-                          : std::nullopt;
+    const auto info =
+        unsafe.empty() ? source.file_system->info(source.root + "/" + name, true) : std::nullopt;
     if (info && info->kind == FileKind::file) {
       layout.parts.push_back({std::move(name), Compression::none, 0, 0});
     } else {
       layout.faults.push_back(
-          {name, {}, {}, {}, unsafe.empty() ? "state.json lists it, but it is missing" : std::string(unsafe)});
+          {name,
+           {},
+           {},
+           {},
+           unsafe.empty() ? "state.json lists it, but it is missing" : std::string(unsafe)});
     }
   }
   return layout;

@@ -231,8 +231,8 @@ std::optional<ArrowBatch> ArrowMessages::next_in_stream() {
                "before are whole");
       }
       if (outcome == Outcome::end_mark && !is_file_ && message.end < size_) {
-        fault_(message.end, fmt::format("{} bytes follow the end mark of the stream",
-                                        size_ - message.end));
+        fault_(message.end,
+               fmt::format("{} bytes follow the end mark of the stream", size_ - message.end));
       }
       if (ended_) return std::nullopt;
       at_ = message.end;

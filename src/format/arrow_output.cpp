@@ -161,8 +161,8 @@ FlatBuilder arrow_schema_table(const OutSchema& schema,
   fields.reserve(columns.size());
   for (const ArrowOutColumn& column : columns) fields.push_back(column_table(column, schema));
   std::vector<FlatBuilder> metadata;
-  metadata.push_back(key_value(
-      kHuggingFaceKey, "{\"info\": {\"features\": " + hugging_face_features(schema, columns) + "}}"));
+  metadata.push_back(key_value(kHuggingFaceKey, "{\"info\": {\"features\": " +
+                                                    hugging_face_features(schema, columns) + "}}"));
   FlatBuilder table;
   table.child(1, FlatBuilder::tables(std::move(fields)));
   table.child(2, FlatBuilder::tables(std::move(metadata)));

@@ -20,9 +20,9 @@ struct ArrowOutColumn {
   };
   Kind kind = {};
   std::string name;
-  uint32_t field = 0;          // of OutSchema::fields
-  bool text = false;           // of bytes
-  std::string encoding;        // of bytes that are something else: "npy", "tf_strings"
+  uint32_t field = 0;            // of OutSchema::fields
+  bool text = false;             // of bytes
+  std::string encoding;          // of bytes that are something else: "npy", "tf_strings"
   std::optional<uint32_t> path;  // of media: the field that is its path, where there is one
 };
 

@@ -24,13 +24,13 @@ enum class ArrowUse : uint8_t {
 struct ArrowPlan {
   const ArrowField* field = nullptr;
   ArrowUse use = ArrowUse::skip;
-  std::string name;    // of the field that it becomes
-  bool image = false;  // its ending is wanted
-  bool look = false;   // somebody looks into its bytes
+  std::string name;                   // of the field that it becomes
+  bool image = false;                 // its ending is wanted
+  bool look = false;                  // somebody looks into its bytes
   Encoding encoding = Encoding::raw;  // of its bytes
-  std::vector<int64_t> shape;       // of arrays that say it themselves
-  std::vector<int64_t> inner;       // of nested lists: dimensions behind the first, once known
-  std::vector<ArrowPlan> children;  // as many as the field has, or none
+  std::vector<int64_t> shape;         // of arrays that say it themselves
+  std::vector<int64_t> inner;         // of nested lists: dimensions behind the first, once known
+  std::vector<ArrowPlan> children;    // as many as the field has, or none
 };
 
 /// A column that is left out.

@@ -75,8 +75,9 @@ bool backed(const ArrowColumn& column, uint64_t rows) {
 bool ArrowLeaf::backs(uint64_t rows) const { return backed(column_, rows); }
 
 bool ArrowLeaf::present(uint64_t row) const {
-  return column_.valid(row) && std::all_of(around_.begin(), around_.end(),
-                                           [&](const ArrowColumn* each) { return each->valid(row); });
+  return column_.valid(row) &&
+         std::all_of(around_.begin(), around_.end(),
+                     [&](const ArrowColumn* each) { return each->valid(row); });
 }
 
 ArrowLeaf::Place ArrowLeaf::resolve(uint64_t row) const {

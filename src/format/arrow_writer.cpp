@@ -235,8 +235,8 @@ class ArrowWriter final : public ShardWriter {
     std::vector<Cell> bytes(samples.size());
     std::vector<Cell> paths(samples.size());
     const auto images = cells(samples, column.field);
-    const auto given = column.path ? cells(samples, *column.path)
-                                   : std::vector<OutField*>(samples.size());
+    const auto given =
+        column.path ? cells(samples, *column.path) : std::vector<OutField*>(samples.size());
     for (size_t i = 0; i < samples.size(); ++i) {
       bytes[i].field = images[i];
       paths[i].field = given[i];
@@ -329,8 +329,10 @@ Storage storage(const Field& field, uint64_t /*samples*/) {
       return {Encoding::tf_strings, {}, {}, {}};
     case FieldType::number:
       if (field.dtype == DType::unknown) return {Encoding::npy, {}, {}, {}};
-      return {Encoding::elements, field.dtype == DType::bool8 ? DType::uint8 : field.dtype,
-              std::vector<int64_t>(), {}};
+      return {Encoding::elements,
+              field.dtype == DType::bool8 ? DType::uint8 : field.dtype,
+              std::vector<int64_t>(),
+              {}};
     case FieldType::array:
       if (fits_lists(field)) return {Encoding::elements, field.dtype, field.shape, {}};
       return {Encoding::npy, {}, {}, {}};

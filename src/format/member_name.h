@@ -43,8 +43,8 @@ struct FieldOfSuffix {
 FieldOfSuffix field_of_suffix(std::string_view suffix);
 bool is_image_suffix(std::string_view suffix);
 bool is_text_suffix(std::string_view suffix);
-/// The ending that images with such a beginning have; empty where it is not known. kImageMagic bytes
-/// are enough.
+/// The ending that images with such a beginning have; empty where it is not known. kImageMagic
+/// bytes are enough.
 std::string_view image_suffix_of(std::string_view begin);
 inline constexpr size_t kImageMagic = 12;
 

@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from arrow_tables import NUMBERS, ROWS, rows
 from reading import read_dataset
 from samples import image_folder
 
+DATA = Path(__file__).resolve().parent.parent / "data"
 TABLES = Path(__file__).with_name("arrow_tables.py").read_text()
 
 WRITE = (
@@ -70,6 +72,18 @@ def assert_rows(path, expected) -> None:
         assert one.keys() == other.keys(), i
         for name, value in other.items():
             assert same(one[name], value), (i, name, one[name], value)
+
+
+# --- Without pyarrow ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["arrow/file.arrow", "arrow/stream.arrow", "parquet/pages1.parquet", "parquet/pages2.parquet"]
+)
+def test_golden_files(tmp_path, name):
+    """As pyarrow 26 wrote them."""
+    path = shutil.copy(DATA / name, tmp_path)
+    assert_rows(path, rows(6))
 
 
 # --- Theirs, read by us ---------------------------------------------------------------------------------
