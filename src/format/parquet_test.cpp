@@ -59,8 +59,12 @@ TEST(Thrift, FieldsAreReadOrPassedOver) {
     while (fields.next()) {
       seen += std::to_string(fields.id());
       if (!look) continue;
-      if (fields.id() == 1) EXPECT_EQ(fields.int32(), -3);
-      if (fields.id() == 4) EXPECT_TRUE(fields.boolean());
+      if (fields.id() == 1) {
+        EXPECT_EQ(fields.int32(), -3);
+      }
+      if (fields.id() == 4) {
+        EXPECT_TRUE(fields.boolean());
+      }
       if (fields.id() == 5) {
         ThriftStruct inner = fields.structure();
         ASSERT_TRUE(inner.next());
