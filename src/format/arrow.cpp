@@ -41,9 +41,8 @@ class ArrowScan {
 
   void run() {
     try {
-      ArrowMessages messages(file_, [this](uint64_t offset, std::string cause) {
-        fault(offset, std::move(cause));
-      });
+      ArrowMessages messages(
+          file_, [this](uint64_t offset, std::string cause) { fault(offset, std::move(cause)); });
       plan(messages.schema());
       while (const auto batch = messages.next()) take_batch(*batch);
     } catch (const Error& error) {
@@ -57,6 +56,7 @@ class ArrowScan {
   struct Leaf {
     ArrowLeaf values;
     ArrowLeaf* path = nullptr;  // of an image
+    bool is_path = false;
     uint64_t faults = 0;
   };
 
@@ -80,7 +80,8 @@ class ArrowScan {
 
   void find_dictionaries(const ArrowPlan& plan) {
     if (plan.use != ArrowUse::skip && plan.field->dictionary) {
-      ArrowPlan& wanted = dictionary_plans_.try_emplace(*plan.field->dictionary, plan).first->second;
+      ArrowPlan& wanted =
+          dictionary_plans_.try_emplace(*plan.field->dictionary, plan).first->second;
       wanted.look = wanted.look || plan.look;
       wanted.image = wanted.image || plan.image;
     }
@@ -133,13 +134,15 @@ class ArrowScan {
       return leaf->values.backs(batch.rows);
     });
     if (!backed && batch.rows > 0) {
-      throw Error(ErrorKind::corrupt, fmt::format("nothing in the {} rows of a batch can be read", batch.rows));
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("nothing in the {} rows of a batch can be read", batch.rows));
     }
     for (const auto& leaf : leaves) learn_dimensions(*leaf, batch.rows);
     for (uint64_t row = 0; row < batch.rows; ++row) take_row(row, leaves, batch);
     for (const auto& leaf : leaves) {
       if (leaf->faults <= kMostNamed) continue;
-      fault(batch.begin, fmt::format("{} rows of this batch in all have something wrong", leaf->faults),
+      fault(batch.begin,
+            fmt::format("{} rows of this batch in all have something wrong", leaf->faults),
             leaf->values.plan().name);
     }
   }
@@ -157,6 +160,7 @@ class ArrowScan {
       }
       if (leaves.size() == first + 2 && leaves[first]->values.plan().image) {
         leaves[first]->path = &leaves[first + 1]->values;
+        leaves[first + 1]->is_path = true;
       }
       return;
     }
@@ -193,6 +197,7 @@ class ArrowScan {
       FoundField found;
       try {
         if (!leaf->values.find(row, found)) continue;
+        if (leaf->is_path && says_nothing(leaf->values.text(row), key)) continue;
         if (leaf->values.plan().image) found.suffix = suffix_of(*leaf, row, found.extent);
       } catch (const Error& error) {
         if (!is_damage(error)) throw;
@@ -224,6 +229,15 @@ class ArrowScan {
     return false;
   }
 
+  /// Whether a path is the end of the key and an ending, as our own files have it: the ending is
+  /// kept as such.
+  bool says_nothing(std::optional<std::string_view> path, std::string_view key) const {
+    if (key_ == nullptr || !path) return false;
+    const std::string_view base = key.substr(key.rfind('/') + 1);
+    return path->size() > base.size() + 1 && path->starts_with(base) &&
+           is_image_suffix(path->substr(base.size() + 1)) && (*path)[base.size()] == '.';
+  }
+
   /// What kind of image it is: by its path, or by how it begins.
   std::string_view suffix_of(Leaf& leaf, uint64_t row, const Extent& extent) {
     if (leaf.path != nullptr) {
@@ -238,7 +252,8 @@ class ArrowScan {
       return image_suffix_of(leaf.values.text(row).value_or(std::string_view()));
     }
     std::array<std::byte, kImageMagic> begin;
-    const MutableBytes into = MutableBytes(begin).first(std::min<uint64_t>(extent.length, kImageMagic));
+    const MutableBytes into =
+        MutableBytes(begin).first(std::min<uint64_t>(extent.length, kImageMagic));
     return image_suffix_of(as_text(Bytes(begin).first(file_.read_at(extent.offset, into))));
   }
 

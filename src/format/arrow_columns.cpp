@@ -67,7 +67,8 @@ ArrowRange ArrowBody::next_buffer() {
 }
 
 uint64_t ArrowBody::next_variadic() {
-  if (variadic_ >= batch_.variadic.size()) corrupt("the batch does not say how many buffers views have");
+  if (variadic_ >= batch_.variadic.size())
+    corrupt("the batch does not say how many buffers views have");
   const uint64_t count = batch_.variadic[variadic_++];
   if (count > batch_.buffers.size()) corrupt(fmt::format("views with {} buffers", count));
   return count;
@@ -145,8 +146,8 @@ void ArrowBody::read_values(const ArrowPlan& plan, ArrowColumn& column) {
   column.data = place(bytes);
   if (field.type == ArrowType::fixed_size_binary &&
       uint64_t{field.width} * column.rows > column.data.length) {
-    corrupt(fmt::format("{} bytes for {} values of {}", column.data.length, column.rows,
-                        field.width));
+    corrupt(
+        fmt::format("{} bytes for {} values of {}", column.data.length, column.rows, field.width));
   }
   if (plan.look || (plan.image && column.data.container == Container::block)) {
     column.looked_at = look_into(bytes);
@@ -160,7 +161,8 @@ void ArrowBody::read_views(const ArrowPlan& plan, ArrowColumn& column) {
   for (uint64_t i = next_variadic(); i > 0; --i) {
     const ArrowRange bytes = next_buffer();
     column.views.push_back(place(bytes));
-    const bool look = plan.look || (plan.image && column.views.back().container == Container::block);
+    const bool look =
+        plan.look || (plan.image && column.views.back().container == Container::block);
     column.views_looked_at.push_back(look ? look_into(bytes) : std::vector<std::byte>());
   }
 }

@@ -28,9 +28,9 @@ struct ArrowPlace {
 struct ArrowColumn {
   const ArrowField* field = nullptr;
   uint64_t rows = 0;
-  std::vector<std::byte> validity;  // a bit per row; empty where none is null
-  std::vector<std::byte> entries;   // per row: number, offset, view or index into the dictionary
-  ArrowPlace data;                  // of bytes, or of the elements of arrays
+  std::vector<std::byte> validity;   // a bit per row; empty where none is null
+  std::vector<std::byte> entries;    // per row: number, offset, view or index into the dictionary
+  ArrowPlace data;                   // of bytes, or of the elements of arrays
   std::vector<std::byte> looked_at;  // the same, where somebody looks into them
   std::vector<ArrowPlace> views;     // of bytes that views refer to
   std::vector<std::vector<std::byte>> views_looked_at;

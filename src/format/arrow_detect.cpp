@@ -17,7 +17,8 @@
 namespace stoker {
 namespace {
 
-constexpr std::string_view kEndings[] = {".arrow", ".arrows", ".feather", ".ipc"};
+constexpr std::string_view kEndings[] = {".arrow", ".arrows", ".ipc"};
+constexpr std::string_view kFeather = ".feather";
 constexpr std::string_view kState = "state.json";
 constexpr std::string_view kInfo = "dataset_info.json";
 constexpr std::string_view kSplits = "dataset_dict.json";
@@ -32,13 +33,18 @@ std::string_view without_ending(std::string_view name) {
   return name;
 }
 
-bool is_shard_name(std::string_view name) {
+bool is_arrow_name(std::string_view name) {
   const std::string_view stem = without_ending(name);
   return !stem.empty() && stem.size() < name.size();
 }
 
+bool is_feather_name(std::string_view name) {
+  return name.size() > kFeather.size() && name.ends_with(kFeather);
+}
+
 std::optional<NumberedName> find_number(std::string_view name) {
-  return numbered_name(name, without_ending(name).size());
+  const size_t feather = is_feather_name(name) ? kFeather.size() : 0;
+  return numbered_name(name, without_ending(name).size() - feather);
 }
 
 bool is_arrow(const Source& source, const std::string& name) {
@@ -46,6 +52,14 @@ bool is_arrow(const Source& source, const std::string& name) {
   std::array<std::byte, kArrowMagic.size()> begin{};
   const size_t size = file->read_at(0, begin);
   return as_text(Bytes(begin).first(size)) == kArrowMagic || begins_arrow_stream(*file);
+}
+
+/// Another format under the same name, which is refused as such.
+bool is_feather_1(const Source& source) {
+  constexpr std::string_view kMagic = "FEA1";
+  std::array<std::byte, kMagic.size()> begin{};
+  const auto file = source.file_system->open(source.root + "/" + source.file);
+  return file->read_at(0, begin) == begin.size() && as_text(begin) == kMagic;
 }
 
 /// The contents of a small file; empty where it is not there.
@@ -112,16 +126,43 @@ std::optional<Layout> detect_saved(const Source& source, std::vector<std::string
   Layout layout;
   for (std::string& name : names) {
     const std::string_view unsafe = unsafe_name(name);
-    const auto info = unsafe.empty()
-                          ? source.file_system->info(source.root + "/" + name, true)
-                          : std::nullopt;
+    const auto info =
+        unsafe.empty() ? source.file_system->info(source.root + "/" + name, true) : std::nullopt;
     if (info && info->kind == FileKind::file) {
       layout.parts.push_back({std::move(name), Compression::none, 0, 0});
     } else {
       layout.faults.push_back(
-          {name, {}, {}, {}, unsafe.empty() ? "state.json lists it, but it is missing" : std::string(unsafe)});
+          {name,
+           {},
+           {},
+           {},
+           unsafe.empty() ? "state.json lists it, but it is missing" : std::string(unsafe)});
     }
   }
+  return layout;
+}
+
+/// By names, or where no name says so, by contents.
+std::optional<Layout> detect_shards(const Source& source, bool (*is_shard)(std::string_view name),
+                                    bool by_contents) {
+  ShardDirectory top = look_at_shards(source, is_shard, kMostLoose);
+  if (top.deep) return std::nullopt;
+  Layout layout;
+  layout.hidden = top.hidden;
+  layout.faults = std::move(top.faults);
+  for (const std::string& name : top.shards) {
+    layout.parts.push_back({name, Compression::none, 0, 0});
+  }
+  find_gaps(top.shards, find_number, layout.faults);
+  if (by_contents && top.shards.empty() && !top.more_loose && top.images == 0) {
+    for (const std::string& name : top.loose) {
+      if (!is_feather_name(name) && is_arrow(source, name)) {
+        layout.parts.push_back({name, Compression::none, 0, 0});
+      }
+    }
+  }
+  if (layout.parts.empty() || top.images > layout.parts.size()) return std::nullopt;
+  layout.unlisted = top.other_files - (top.shards.empty() ? layout.parts.size() : 0);
   return layout;
 }
 
@@ -132,27 +173,13 @@ std::optional<Layout> detect_directory(const Source& source) {
   if (auto listed = listed_shards(read_text(source, kState))) {
     return detect_saved(source, std::move(*listed));
   }
-  ShardDirectory top = look_at_shards(source, is_shard_name, kMostLoose);
-  if (top.deep) return std::nullopt;
-  Layout layout;
-  layout.hidden = top.hidden;
-  layout.faults = std::move(top.faults);
-  for (const std::string& name : top.shards) layout.parts.push_back({name, Compression::none, 0, 0});
-  find_gaps(top.shards, find_number, layout.faults);
-  if (top.shards.empty() && !top.more_loose && top.images == 0) {
-    for (const std::string& name : top.loose) {
-      if (is_arrow(source, name)) layout.parts.push_back({name, Compression::none, 0, 0});
-    }
-  }
-  if (layout.parts.empty() || top.images > layout.parts.size()) return std::nullopt;
-  layout.unlisted = top.other_files - (top.shards.empty() ? layout.parts.size() : 0);
-  return layout;
+  return detect_shards(source, is_arrow_name, true);
 }
 
 std::optional<Layout> detect_file(const Source& source) {
   const auto info = source.file_system->info(source.root + "/" + source.file, true);
-  if (!info || info->kind != FileKind::file) return std::nullopt;
-  if (!is_shard_name(source.file) && !is_arrow(source, source.file)) return std::nullopt;
+  if (!info || info->kind != FileKind::file || is_feather_name(source.file)) return std::nullopt;
+  if (!is_arrow_name(source.file) && !is_arrow(source, source.file)) return std::nullopt;
   Layout layout;
   layout.parts.push_back({source.file, Compression::none, 0, 0});
   return layout;
@@ -165,6 +192,20 @@ std::string read_dataset_info(const Source& source) { return read_text(source, k
 std::optional<Layout> detect_arrow(const Source& source) {
   if (!source.list.empty()) return std::nullopt;  // a list names the files of a folder
   auto layout = source.file.empty() ? detect_directory(source) : detect_file(source);
+  if (layout) layout->classes = classes_of(source, *layout);
+  return layout;
+}
+
+std::optional<Layout> detect_feather(const Source& source) {
+  if (!source.list.empty()) return std::nullopt;
+  std::optional<Layout> layout;
+  if (source.file.empty()) {
+    layout = detect_shards(source, is_feather_name, false);
+  } else if (is_feather_name(source.file)) {
+    const auto info = source.file_system->info(source.root + "/" + source.file, true);
+    if (!info || info->kind != FileKind::file || is_feather_1(source)) return std::nullopt;
+    layout.emplace().parts.push_back({source.file, Compression::none, 0, 0});
+  }
   if (layout) layout->classes = classes_of(source, *layout);
   return layout;
 }

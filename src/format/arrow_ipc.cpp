@@ -74,6 +74,7 @@ ArrowMessages::ArrowMessages(ReadableFile& file, Fault fault)
   const size_t got = file.read_at(0, magic);
   if (as_text(Bytes(magic).first(got)) == kArrowMagic) {
     at_ = kFileStart;
+    is_file_ = true;
     has_footer_ = read_footer();
   }
   if (!has_footer_) read_first_schema();
@@ -147,7 +148,10 @@ ArrowMessages::Outcome ArrowMessages::read_message(uint64_t offset, Message& mes
     if (got < head_size) corrupt("truncated: ends within the head of a message");
     length = load<int32_t>(head.data() + sizeof(uint32_t));
   }
-  if (length == 0) return Outcome::end_mark;
+  if (length == 0) {
+    message.end = offset + head_size;
+    return Outcome::end_mark;
+  }
   const uint64_t left = size_ - offset - head_size;
   if (length < 0) corrupt(fmt::format("a message with metadata of {} bytes", length));
   const auto metadata_size = static_cast<uint64_t>(length);
@@ -225,6 +229,10 @@ std::optional<ArrowBatch> ArrowMessages::next_in_stream() {
         fault_(offset,
                "the stream has no end mark: it was cut off, or is still being written; the batches "
                "before are whole");
+      }
+      if (outcome == Outcome::end_mark && !is_file_ && message.end < size_) {
+        fault_(message.end,
+               fmt::format("{} bytes follow the end mark of the stream", size_ - message.end));
       }
       if (ended_) return std::nullopt;
       at_ = message.end;

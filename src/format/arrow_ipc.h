@@ -18,7 +18,8 @@ namespace stoker {
 //
 // the first of which is the schema; the others are record batches and the dictionaries that these
 // refer to. Length 0 is the end. Files of before Arrow 0.15 have no 0xFFFFFFFF. A file is
-// "ARROW1", two bytes, a stream, a footer that lists its messages, i32 length of the footer, "ARROW1".
+// "ARROW1", two bytes, a stream, a footer that lists its messages, i32 length of the footer,
+// "ARROW1".
 
 inline constexpr std::string_view kArrowMagic = "ARROW1";
 
@@ -81,7 +82,7 @@ class ArrowMessages {
   uint64_t size_;
   std::vector<std::byte> schema_bytes_, metadata_;
   ArrowSchema schema_;
-  bool has_footer_ = false;
+  bool is_file_ = false, has_footer_ = false;
   std::vector<uint64_t> blocks_;  // of the footer: dictionaries, then batches
   size_t next_block_ = 0;
   uint64_t at_ = 0;  // in the stream

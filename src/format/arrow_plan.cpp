@@ -105,7 +105,10 @@ class Planner {
     }
     if (field.is_bytes()) {
       plan.use = ArrowUse::bytes;
-      plan.npy = field.metadata_of(kArrowEncodingKey) == "npy";
+      const std::string_view encoding = field.metadata_of(kArrowEncodingKey);
+      for (const Encoding each : {Encoding::npy, Encoding::tf_strings}) {
+        if (encoding == name_of(each)) plan.encoding = each;
+      }
       plan.image = plan.name == kImageField;
       return {};
     }

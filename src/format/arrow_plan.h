@@ -24,13 +24,13 @@ enum class ArrowUse : uint8_t {
 struct ArrowPlan {
   const ArrowField* field = nullptr;
   ArrowUse use = ArrowUse::skip;
-  std::string name;    // of the field that it becomes
-  bool image = false;  // its ending is wanted
-  bool look = false;   // somebody looks into its bytes
-  bool npy = false;    // its bytes are an .npy file
-  std::vector<int64_t> shape;       // of arrays that say it themselves
-  std::vector<int64_t> inner;       // of nested lists: dimensions behind the first, once known
-  std::vector<ArrowPlan> children;  // as many as the field has, or none
+  std::string name;                   // of the field that it becomes
+  bool image = false;                 // its ending is wanted
+  bool look = false;                  // somebody looks into its bytes
+  Encoding encoding = Encoding::raw;  // of its bytes
+  std::vector<int64_t> shape;         // of arrays that say it themselves
+  std::vector<int64_t> inner;         // of nested lists: dimensions behind the first, once known
+  std::vector<ArrowPlan> children;    // as many as the field has, or none
 };
 
 /// A column that is left out.
@@ -43,7 +43,7 @@ struct ArrowRefused {
 std::vector<ArrowPlan> plan_arrow_columns(const ArrowSchema& schema, const ColumnNames& names,
                                           std::vector<ArrowRefused>& refused);
 
-/// How our own files say that a binary column holds arrays whose shapes differ.
+/// How our own files say that a binary column holds something else: npy or tf_strings.
 inline constexpr std::string_view kArrowEncodingKey = "stoker:encoding";
 
 }  // namespace stoker

@@ -16,17 +16,33 @@ constexpr unsigned kMaxDepth = 32;
 // A table with a name and a type takes more: who has more fields than that repeats them.
 constexpr size_t kFewestBytesOfField = 8;
 
-constexpr std::array<std::string_view, 27> kTypeNames = {
-    "nothing",    "null",        "int",
-    "float",      "binary",      "utf8",
-    "bool",       "decimal",     "date",
-    "time",       "timestamp",   "interval",
-    "list",       "struct",      "union",
-    "fixed_size_binary",         "fixed_size_list",
-    "map",        "duration",    "large_binary",
-    "large_utf8", "large_list",  "run_end_encoded",
-    "binary_view", "utf8_view",  "list_view",
-    "large_list_view"};
+constexpr std::array<std::string_view, 27> kTypeNames = {"nothing",
+                                                         "null",
+                                                         "int",
+                                                         "float",
+                                                         "binary",
+                                                         "utf8",
+                                                         "bool",
+                                                         "decimal",
+                                                         "date",
+                                                         "time",
+                                                         "timestamp",
+                                                         "interval",
+                                                         "list",
+                                                         "struct",
+                                                         "union",
+                                                         "fixed_size_binary",
+                                                         "fixed_size_list",
+                                                         "map",
+                                                         "duration",
+                                                         "large_binary",
+                                                         "large_utf8",
+                                                         "large_list",
+                                                         "run_end_encoded",
+                                                         "binary_view",
+                                                         "utf8_view",
+                                                         "list_view",
+                                                         "large_list_view"};
 
 [[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
@@ -105,7 +121,8 @@ void parse_type(const FlatTable& type, ArrowField& field) {
 
 class SchemaParser {
  public:
-  explicit SchemaParser(size_t metadata_size) : fields_left_(std::min(metadata_size / kFewestBytesOfField, kMostColumns)) {}
+  explicit SchemaParser(size_t metadata_size)
+      : fields_left_(std::min(metadata_size / kFewestBytesOfField, kMostColumns)) {}
 
   ArrowField field(const FlatTable& table, unsigned depth) {
     if (depth > kMaxDepth) corrupt("columns are nested too deep");
@@ -176,7 +193,8 @@ ArrowSchema parse_arrow_schema(const FlatTable& table) {
   schema.metadata = table.tables(2);
   SchemaParser parser(table.buffer_size());
   const FlatVector fields = table.tables(1);
-  for (size_t i = 0; i < fields.size(); ++i) schema.fields.push_back(parser.field(fields.table(i), 0));
+  for (size_t i = 0; i < fields.size(); ++i)
+    schema.fields.push_back(parser.field(fields.table(i), 0));
   return schema;
 }
 

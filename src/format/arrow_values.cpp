@@ -75,8 +75,9 @@ bool backed(const ArrowColumn& column, uint64_t rows) {
 bool ArrowLeaf::backs(uint64_t rows) const { return backed(column_, rows); }
 
 bool ArrowLeaf::present(uint64_t row) const {
-  return column_.valid(row) && std::all_of(around_.begin(), around_.end(),
-                                           [&](const ArrowColumn* each) { return each->valid(row); });
+  return column_.valid(row) &&
+         std::all_of(around_.begin(), around_.end(),
+                     [&](const ArrowColumn* each) { return each->valid(row); });
 }
 
 ArrowLeaf::Place ArrowLeaf::resolve(uint64_t row) const {
@@ -258,9 +259,9 @@ bool ArrowLeaf::find(uint64_t row, FoundField& found) {
   if (!column_.field->dictionary && !is_view(column_.field->type)) {
     take(bytes_taken_, found.extent.length, column_.data.length);
   }
-  if (plan_.npy) {
-    found.type = FieldType::array;
-    found.encoding = Encoding::npy;
+  if (plan_.encoding != Encoding::raw) {
+    found.type = plan_.encoding == Encoding::npy ? FieldType::array : FieldType::list;
+    found.encoding = plan_.encoding;
   } else if (column_.field->is_text()) {
     found.type = FieldType::text;
   }

@@ -69,8 +69,7 @@ FlatVector FlatTable::vector(unsigned field, size_t element_size) const {
 
 std::string_view FlatTable::text(unsigned field) const {
   const FlatVector bytes = vector(field, 1);
-  return bytes.size() == 0 ? std::string_view()
-                           : as_text({bytes.element(0), bytes.size()});
+  return bytes.size() == 0 ? std::string_view() : as_text({bytes.element(0), bytes.size()});
 }
 
 FlatTable FlatVector::table(size_t i) const {

@@ -28,7 +28,8 @@ constexpr std::array kFormats = {
     Format{"lmdb", detect_lmdb, scan_lmdb, &kLmdbWrite, true},
     Format{"npy", detect_npy, scan_npy, &kNpyWrite},
     Format{"hdf5", detect_hdf5, scan_hdf5, &kHdf5Write, true},
-    Format{"arrow", detect_arrow, scan_arrow, nullptr},
+    Format{"arrow", detect_arrow, scan_arrow, &kArrowWrite},
+    Format{"feather", detect_feather, scan_arrow, &kFeatherWrite},
     Format{"parquet", detect_parquet, scan_parquet, nullptr},
     kFolder,  // takes any directory
 };

@@ -64,9 +64,9 @@ ColumnNames name_columns(std::span<const std::string_view> columns,
   rename_first("ClassLabel", kLabelField, features, names.fields);
   for (size_t i = 0; i < columns.size(); ++i) {
     if (names.fields[i] != kLabelField) continue;
-    const auto feature = std::find_if(
-        features.begin(), features.end(),
-        [&](const HuggingFaceFeature& each) { return each.name == columns[i]; });
+    const auto feature =
+        std::find_if(features.begin(), features.end(),
+                     [&](const HuggingFaceFeature& each) { return each.name == columns[i]; });
     if (feature != features.end()) names.classes = feature->classes;
   }
   return names;

@@ -45,8 +45,8 @@ bool is_image_suffix(std::string_view suffix);
 /// The ending that files with such a beginning have; empty where it is not known.
 std::string_view image_suffix(std::string_view begin);
 bool is_text_suffix(std::string_view suffix);
-/// The ending that images with such a beginning have; empty where it is not known. kImageMagic bytes
-/// are enough.
+/// The ending that images with such a beginning have; empty where it is not known. kImageMagic
+/// bytes are enough.
 std::string_view image_suffix_of(std::string_view begin);
 inline constexpr size_t kImageMagic = 12;
 

@@ -32,7 +32,7 @@ std::optional<NumberedName> numbered_name(std::string_view name, size_t end) {
   const size_t number_at = stem.substr(0, middle).find_last_not_of(kDigits) + 1;
   if (middle - number_at < kFewestDigits || number_at < 2 || name[number_at - 1] != '-') return {};
   NumberedName numbered{name.substr(0, number_at), name.substr(number_at, middle - number_at),
-                    name.substr(middle), 0, 0};
+                        name.substr(middle), 0, 0};
   const auto number = to_number(numbered.digits), count = to_number(stem.substr(count_at));
   if (!number || !count) return std::nullopt;
   numbered.number = *number;
@@ -50,18 +50,17 @@ void find_gaps(const std::vector<std::string>& names,
     all[{numbered->before, numbered->after, numbered->digits.size()}].push_back(*numbered);
   }
   const auto missing = [&](const NumberedName& like, uint64_t first, uint64_t last) {
-    faults.push_back(
-        missing_shards(like.before, like.digits.size(), like.after, first, last));
+    faults.push_back(missing_shards(like.before, like.digits.size(), like.after, first, last));
   };
   for (const auto& [key, series] : all) {
     uint64_t next = 0;
     for (const NumberedName& there : series) {
       if (there.number >= there.count) {
         faults.push_back({fmt::format("{}{}{}", there.before, there.digits, there.after),
-                                 {},
-                                 {},
-                                 {},
-                                 "its number is not below its count"});
+                          {},
+                          {},
+                          {},
+                          "its number is not below its count"});
         continue;
       }
       if (there.number > next) missing(there, next, there.number - 1);

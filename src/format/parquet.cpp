@@ -60,7 +60,8 @@ class ParquetScan {
         rows += group.rows;
       }
       if (rows != file.rows) {
-        fault({}, {}, fmt::format("its row groups have {} rows, the footer states {}", rows, file.rows));
+        fault({}, {},
+              fmt::format("its row groups have {} rows, the footer states {}", rows, file.rows));
       }
     } catch (const Error& error) {
       if (!is_damage(error)) throw;
@@ -101,7 +102,8 @@ class ParquetScan {
   /// Why a column of a row group cannot be read; empty where it can.
   static std::string refusal(const ParquetChunk& chunk, const ParquetPlan& plan) {
     if (!chunk.refusal.empty()) return chunk.refusal;
-    if (chunk.type != *plan.node->type) return "its values are of another type than the schema says";
+    if (chunk.type != *plan.node->type)
+      return "its values are of another type than the schema says";
     const uint64_t bytes = chunk.end - chunk.begin;
     if (chunk.values > kRowsForNothing + kRowsPerByte * bytes) {
       return fmt::format("{} bytes claim {} values", bytes, chunk.values);
@@ -130,7 +132,8 @@ class ParquetScan {
 
   void take_group(const ParquetRowGroup& group) {
     if (group.rows > kRowsForNothing + kRowsPerByte * group.bytes) {
-      return fault({}, {}, fmt::format("a row group of {} bytes claims {} rows", group.bytes, group.rows));
+      return fault({}, {},
+                   fmt::format("a row group of {} bytes claims {} rows", group.bytes, group.rows));
     }
     std::vector<std::unique_ptr<Column>> columns;
     for (ParquetPlan& plan : plans_) {
@@ -143,7 +146,8 @@ class ParquetScan {
       columns.push_back(std::make_unique<Column>(Column{{file_, plan, chunk, number_, sink_}}));
     }
     if (columns.empty() && group.rows > 0) {
-      return fault({}, {}, fmt::format("nothing in a row group of {} rows can be read", group.rows));
+      return fault({}, {},
+                   fmt::format("nothing in a row group of {} rows can be read", group.rows));
     }
     for (uint64_t row = 0; row < group.rows; ++row) take_row(columns);
     for (const auto& column : columns) {
@@ -195,7 +199,8 @@ class ParquetScan {
       return true;
     }
     sink_.fault({shard_, column.offset(), key, std::string(kKeyFeature),
-                 text.empty() ? "its key is empty" : fmt::format("key of {} bytes is too long", text.size())});
+                 text.empty() ? "its key is empty"
+                              : fmt::format("key of {} bytes is too long", text.size())});
     return false;
   }
 

@@ -20,7 +20,9 @@ constexpr uint64_t kHereAtLeast = 1 << 20;
 [[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
 /// The bytes of a number in its dtype: small integers are stored in 32 bits.
-Bytes narrowed(Bytes stored, DType dtype) { return stored.first(std::min(stored.size(), size_of(dtype))); }
+Bytes narrowed(Bytes stored, DType dtype) {
+  return stored.first(std::min(stored.size(), size_of(dtype)));
+}
 
 /// REQUIRES: `next` lies right behind `last`, or not.
 bool follows(const Extent& last, const Extent& next) {
@@ -103,8 +105,8 @@ bool ParquetColumn::next_flat(FoundField& found) {
     // Where the next value begins is not known.
     lost_ = left_;
     left_ = 0;
-    throw Error(error.kind(), fmt::format("{}; the {} rows behind it have no value of it",
-                                          error.what(), lost_));
+    throw Error(error.kind(),
+                fmt::format("{}; the {} rows behind it have no value of it", error.what(), lost_));
   }
   if (plan_.node->text) found.type = FieldType::text;
   if (found.extent.container == Container::here) {
@@ -176,8 +178,8 @@ void ParquetColumn::take_element() {
   }
   const size_t size = size_of(plan_.node->dtype);
   scratch_ += as_text(narrowed(value.bytes, plan_.node->dtype));
-  in_place_ = in_place_ && value.extent.container != Container::here && value.bytes.size() == size &&
-              page_.encoding == ParquetEncoding::plain;
+  in_place_ = in_place_ && value.extent.container != Container::here &&
+              value.bytes.size() == size && page_.encoding == ParquetEncoding::plain;
   if (!in_place_) {
     pieces_.clear();
   } else if (!pieces_.empty() && follows(pieces_.back(), value.extent)) {

@@ -50,7 +50,8 @@ std::optional<Layout> detect_directory(const Source& source) {
   Layout layout;
   layout.hidden = top.hidden;
   layout.faults = std::move(top.faults);
-  for (const std::string& name : top.shards) layout.parts.push_back({name, Compression::none, 0, 0});
+  for (const std::string& name : top.shards)
+    layout.parts.push_back({name, Compression::none, 0, 0});
   find_gaps(top.shards, find_number, layout.faults);
   if (top.shards.empty() && !top.more_loose && top.images == 0) {
     for (const std::string& name : top.loose) {

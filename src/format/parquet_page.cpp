@@ -34,7 +34,7 @@ struct ParquetPages::Header {
   std::optional<uint32_t> crc;
   uint64_t values = 0;
   int encoding = 0;
-  bool old_levels = false;  // packed without runs
+  bool old_levels = false;                            // packed without runs
   uint64_t definition_size = 0, repetition_size = 0;  // of version 2
   bool compressed = true;
 
@@ -85,8 +85,8 @@ std::string refusal_of(ParquetCodec codec) {
   }
 }
 
-ParquetPages::ParquetPages(ReadableFile& file, const ParquetChunk& chunk,
-                           const ParquetPlan& plan, uint32_t shard, ScanSink& sink)
+ParquetPages::ParquetPages(ReadableFile& file, const ParquetChunk& chunk, const ParquetPlan& plan,
+                           uint32_t shard, ScanSink& sink)
     : file_(file),
       chunk_(chunk),
       has_repetition_(plan.most_repetition > 0),
@@ -156,8 +156,8 @@ void ParquetPages::read_page(const Header& header, ParquetPage& page) {
   if (header.crc) {
     const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(stored.data()), stored.size());
     if (crc != *header.crc) {
-      corrupt(fmt::format("checksum of the page is {:08x}, the file states {:08x}", crc,
-                          *header.crc));
+      corrupt(
+          fmt::format("checksum of the page is {:08x}, the file states {:08x}", crc, *header.crc));
     }
   }
   if (header.encoding < 0 || header.encoding > 9) {
@@ -202,7 +202,8 @@ void ParquetPages::find_levels(Bytes& rest, ParquetPage& page) const {
     if (rest.size() < sizeof(uint32_t)) corrupt("a page that ends before its levels");
     const uint64_t size = load<uint32_t>(rest.data());
     rest = rest.subspan(sizeof(uint32_t));
-    if (size > rest.size()) corrupt(fmt::format("levels of {} bytes where {} are left", size, rest.size()));
+    if (size > rest.size())
+      corrupt(fmt::format("levels of {} bytes where {} are left", size, rest.size()));
     const Bytes levels = rest.first(size);
     rest = rest.subspan(size);
     return levels;

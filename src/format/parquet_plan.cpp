@@ -19,8 +19,7 @@ bool is_bytes(const ParquetNode& node) {
 
 bool is_media(const ParquetNode& node) {
   return !node.type && node.children.size() == 2 && node.children[0].name == "bytes" &&
-         is_bytes(node.children[0]) && node.children[1].name == "path" &&
-         node.children[1].text;
+         is_bytes(node.children[0]) && node.children[1].name == "path" && node.children[1].text;
 }
 
 class Planner {
@@ -96,7 +95,8 @@ class Planner {
     if (node.dtype != DType::unknown) {
       plan.use = list ? ParquetUse::array : ParquetUse::number;
     } else {
-      if (plan.most_repetition > 1) return refuse(plan.name, "lists of lists of bytes are not read");
+      if (plan.most_repetition > 1)
+        return refuse(plan.name, "lists of lists of bytes are not read");
       plan.use = list ? ParquetUse::strings : ParquetUse::bytes;
       plan.image = !list && plan.name == kImageField;
     }

@@ -51,7 +51,8 @@ ParquetValue ParquetValues::in_page(const ParquetPage& page, uint64_t begin, uin
 }
 
 void ParquetValues::take_dictionary(ParquetPage page) {
-  if (page.encoding != ParquetEncoding::plain && page.encoding != ParquetEncoding::plain_dictionary) {
+  if (page.encoding != ParquetEncoding::plain &&
+      page.encoding != ParquetEncoding::plain_dictionary) {
     corrupt("a dictionary that is not plain");
   }
   dictionary_ = std::move(page);
@@ -144,7 +145,8 @@ ParquetValue ParquetValues::from_dictionary() {
   if (!has_dictionary_) corrupt("a page that refers to a dictionary that is missing");
   const uint64_t index = runs_.next();
   if (*node_.type == ParquetType::byte_array) {
-    if (index >= entries_.size()) corrupt(fmt::format("value {} of a dictionary of {}", index, entries_.size()));
+    if (index >= entries_.size())
+      corrupt(fmt::format("value {} of a dictionary of {}", index, entries_.size()));
     return in_page(dictionary_, entries_[index].first, entries_[index].second);
   }
   if (width_ == 0 || index >= dictionary_.values) {

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pyarrow and datasets write, we read."""
+
+import json
+
+import pytest
+from arrow_tables import ROWS, rows
+from reading import read_dataset
+from test_arrow import HUGGING_FACE, WRITE, assert_hugging_face, assert_rows
+
+PARQUET = (
+    WRITE
+    + """
+import json
+import pyarrow.parquet as parquet
+made = table(rows()).drop_columns(["nothing"])
+made = made.set_column(made.schema.get_field_index("kind"), "kind", made["kind"].cast(pa.string()))
+parquet.write_table(made, sys.argv[1], **json.loads(sys.argv[2]))
+"""
+)
+
+
+def written(peer_arrow, path, **options):
+    peer_arrow(PARQUET, path, json.dumps(options))
+    return path
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip", "lz4"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_what_pyarrow_writes_is_read(peer_arrow, stoker_cli, tmp_path, compression, version, dictionary):
+    path = written(
+        peer_arrow,
+        tmp_path / "x.parquet",
+        compression=compression,
+        data_page_version=version,
+        use_dictionary=dictionary,
+        row_group_size=11,
+        data_page_size=300,
+        write_batch_size=3,
+        write_page_checksum=dictionary,
+    )
+    assert_rows(path, rows())
+    described = stoker_cli("check", path, "--json").json
+    assert (described["format"], described["samples"], described["faults"]) == ("parquet", ROWS, [])
+    assert stoker_cli("index", path, "--full", "--json").json["faults"] == []
+    assert_rows(path, rows())
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_other_encodings(peer_arrow, tmp_path, version):
+    delta, split = "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT"
+    encodings = {"int8": delta, "int32": delta, "int64": delta, "uint64": delta, "bool": "RLE"}
+    encodings |= {"float32": split, "float64": split, "fixed": split, "blob": "DELTA_LENGTH_BYTE_ARRAY"}
+    encodings |= {"caption": "DELTA_BYTE_ARRAY", "longer": "DELTA_BYTE_ARRAY", "image": "DELTA_LENGTH_BYTE_ARRAY"}
+    options = {"use_dictionary": False, "column_encoding": encodings, "compression": "zstd"}
+    path = written(peer_arrow, tmp_path / "x.parquet", data_page_version=version, **options)
+    assert_rows(path, rows())
+
+
+def test_hugging_face(peer_arrow, stoker_cli, tmp_path):
+    peer_arrow(HUGGING_FACE + "dataset.to_parquet(sys.argv[1])", tmp_path / "train-00000-of-00002.parquet")
+    result = stoker_cli("check", tmp_path, "--json", status=1).json
+    assert [one["name"] for one in result["classes"]] == ["cat", "dog", "bird"]
+    assert "missing" in result["faults"][0]["cause"]
+    assert_hugging_face(tmp_path / "train-00000-of-00002.parquet", peer_arrow)
+
+
+def test_what_cannot_be_read_is_named(peer_arrow, stoker_cli, tmp_path):
+    peer_arrow(
+        """
+import decimal, sys
+import pyarrow as pa
+import pyarrow.parquet as parquet
+made = pa.table({
+    "n": pa.array([1, 2]),
+    "price": pa.array([decimal.Decimal("1.50"), None]),
+    "pairs": pa.array([[("a", 1)], []], type=pa.map_(pa.string(), pa.int64())),
+    "boxes": pa.array([[{"x": 1}], []]),
+    "squeezed": pa.array([1, 2]),
+})
+parquet.write_table(made, sys.argv[1], compression={"squeezed": "brotli", "n": "snappy"})
+""",
+        tmp_path / "x.parquet",
+    )
+    result = stoker_cli("check", tmp_path / "x.parquet", "--json", status=1).json
+    assert {fault["field"] for fault in result["faults"]} == {"price", "pairs", "boxes", "squeezed"}
+    assert [row["n"] for row in read_dataset(tmp_path / "x.parquet").values()] == [1, 2]
+
+
+def test_damaged_page(peer_arrow, stoker_cli, tmp_path):
+    """A page that fails its checksum costs its rows and no others."""
+    path = written(peer_arrow, tmp_path / "x.parquet", compression="none", write_page_checksum=True, row_group_size=10)
+    whole = path.read_bytes()
+    at = whole.index(b"\xff\xd8\xff\x0f")  # the image of row 15
+    path.write_bytes(whole[:at] + b"\x00" + whole[at + 1 :])
+    result = stoker_cli("check", path, "--json", status=1).json
+    assert any("checksum of the page" in fault["cause"] for fault in result["faults"])
+    found = list(read_dataset(path).values())
+    assert [i for i, row in enumerate(found) if "image" not in row] == list(range(10, 20))
+    assert len(found) == ROWS and all(found[i]["meta.depth"] == 3 * i for i in range(ROWS))
+
+
+def test_without_its_footer(peer_arrow, stoker_cli, tmp_path):
+    path = written(peer_arrow, tmp_path / "x.parquet")
+    path.write_bytes(path.read_bytes()[:-20])
+    assert "footer is missing" in stoker_cli("check", path, status=None).text
