@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "dataset/codec.h"
@@ -165,7 +166,12 @@ void ParquetPages::read_page(const Header& header, ParquetPage& page) {
   }
   page.encoding = static_cast<ParquetEncoding>(header.encoding);
   if (header.type != kDataV2) {
-    decode(stored, begin, header.decoded, page.decoded, page.first);
+    if (chunk_.codec == ParquetCodec::none) {
+      page.decoded = std::move(stored);
+      page.first = {Container::shard, shard_, begin, 0, 0};
+    } else {
+      decode(stored, begin, header.decoded, page.decoded, page.first);
+    }
     if (header.old_levels && (has_repetition_ || has_definition_)) {
       throw Error(ErrorKind::unsupported, "levels in the encoding BIT_PACKED are not read");
     }
