@@ -14,16 +14,11 @@
 #include "base/text.h"
 #include "base/worker_pool.h"
 #include "dataset/block_reader.h"
-#include "dataset/codec.h"
+#include "dataset/read_runs.h"
 
 namespace stoker {
 namespace {
 
-// Reading a gap costs less than another system call and seek up to about this size.
-constexpr uint64_t kMaxGap = 16384;
-// Larger reads gain nothing more, and smaller ones spread better over threads.
-constexpr uint64_t kMaxMerged = 4 << 20;
-constexpr size_t kMaxPieces = 256;
 // Up to this size copying an item costs less than a system call that takes its head apart.
 constexpr uint64_t kSmallItem = 16384;
 // Below this, waking other threads costs more than it saves.
@@ -188,84 +183,6 @@ std::string Reader::file_path(const Segment& segment, uint64_t sample, const Ite
 
 namespace {
 
-/// One read of consecutive bytes that serves several items; gaps go to waste.
-struct Run {
-  size_t first = 0, last = 0;  // of the sorted items
-};
-
-bool less_by_place(const Item& a, const Item& b) {
-  const Extent& x = a.located.extent;
-  const Extent& y = b.located.extent;
-  if (a.segment != b.segment) return a.segment < b.segment;
-  if (x.container != y.container) return x.container < y.container;
-  if (x.number != y.number) return x.number < y.number;
-  return x.offset < y.offset;
-}
-
-/// Whether `next` can be read together with a run that begins at `begin` and ends at `end`.
-bool joins(const Item& previous, const Item& next, uint64_t begin, uint64_t end) {
-  const Extent& x = previous.located.extent;
-  const Extent& y = next.located.extent;
-  return x.container == Container::shard && y.container == Container::shard &&
-         previous.segment == next.segment && x.number == y.number && y.offset >= end &&
-         y.offset - end <= kMaxGap && y.offset + y.length - begin <= kMaxMerged;
-}
-
-bool is_plain(const Item& item) {
-  const Container container = item.located.extent.container;
-  return container != Container::block && container != Container::pieces;
-}
-
-/// The block that an item lies in, or begins in.
-std::optional<uint32_t> block_of(const Index& index, const Item& item) {
-  Extent extent = item.located.extent;
-  if (extent.container == Container::pieces) {
-    extent = index.segment(item.segment).piece(extent.offset);
-  }
-  if (extent.container != Container::block) return std::nullopt;
-  return extent.number;
-}
-
-/// What decoding its block costs, as the number of bytes that could be read meanwhile.
-uint64_t decoding_cost(const Index& index, const Item& item) {
-  if (is_plain(item)) return 0;
-  constexpr uint64_t kSlower = 8;
-  const std::optional<uint32_t> block = block_of(index, item);
-  return block ? kSlower * index.segment(item.segment).block(*block).decoded_length : 0;
-}
-
-std::vector<Run> merge(const Index& index, const std::vector<Item>& items,
-                       const std::vector<uint32_t>& order) {
-  std::vector<Run> runs;
-  size_t i = 0;
-  while (i < order.size()) {
-    const Item& item = items[order[i]];
-    const Extent& extent = item.located.extent;
-    Run run{i, i + 1};
-    if (!is_plain(item)) {  // all that lie in one block: it is decoded once
-      const std::optional<uint32_t> block = block_of(index, item);
-      while (block && run.last < order.size() && items[order[run.last]].segment == item.segment &&
-             items[order[run.last]].located.extent.container == extent.container &&
-             block_of(index, items[order[run.last]]) == block) {
-        ++run.last;
-      }
-      runs.push_back(run);
-      i = run.last;
-      continue;
-    }
-    uint64_t end = extent.offset + extent.length;
-    while (run.last < order.size() && run.last - run.first < kMaxPieces &&
-           joins(items[order[run.last - 1]], items[order[run.last]], extent.offset, end)) {
-      const Extent& next = items[order[run.last]].located.extent;
-      end = next.offset + next.length;
-      ++run.last;
-    }
-    runs.push_back(run);
-    i = run.last;
-  }
-  return runs;
-}
-
 /// Where the bytes of an item go, in their order.
 std::array<MutableBytes, 2> pieces_of(const Item& item) {
   return {MutableBytes(item.head_data, item.head), {item.data, item.length - item.head}};
@@ -280,8 +197,8 @@ void check_length(uint64_t offset, uint64_t got, uint64_t wanted) {
 /// One read, of which the system puts each piece where it belongs.
 void read_scattered(ReadableFile& file, const Batch& batch, std::span<const uint32_t> items) {
   const uint64_t begin = batch.items[items.front()].located.extent.offset;
-  thread_local std::byte gap[kMaxGap];
-  thread_local MutableBytes pieces[3 * kMaxPieces];  // not cleared for every read
+  thread_local std::byte gap[kMaxReadGap];
+  thread_local MutableBytes pieces[3 * kMaxRunItems];  // not cleared for every read
   size_t count = 0;
   uint64_t end = begin;
   for (const uint32_t i : items) {
@@ -324,9 +241,7 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
     order.push_back(i);
     bytes += batch.items[i].length;
   }
-  std::sort(order.begin(), order.end(),
-            [&](uint32_t a, uint32_t b) { return less_by_place(batch.items[a], batch.items[b]); });
-  const std::vector<Run> runs = merge(*index_, batch.items, order);
+  const std::vector<Run> runs = merge_runs(*index_, batch.items, order);
   for (const Run& run : runs) bytes += decoding_cost(*index_, batch.items[order[run.first]]);
 
   std::mutex mutex;

@@ -34,7 +34,7 @@ std::string_view stem_of(std::string_view name) { return name.substr(0, name.fin
 bool may_describe(std::string_view name) {
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return true;  // LICENSE
-  constexpr std::array<std::string_view, 9> kEndings = {".md",   ".txt",  ".json", ".csv", ".yaml",
+  constexpr std::array<std::string_view, 9> kEndings = {".md",  ".txt",  ".json", ".csv", ".yaml",
                                                         ".yml", ".html", ".pdf",  ".log"};
   return std::find(kEndings.begin(), kEndings.end(), name.substr(dot)) != kEndings.end();
 }
@@ -173,12 +173,12 @@ std::vector<std::string> read_classes(const Source& source) {
   return classes;
 }
 
-std::optional<Layout> layout_of(const Source& source, Groups groups) {
+Layout layout_of(const Source& source, const Groups& groups) {
   Layout layout;
   bool batches = false;
-  for (auto& [name, files] : groups) {
+  for (const auto& [name, files] : groups) {
     batches = batches || files.front().batch;
-    layout.parts.push_back(part_of(std::move(files)));
+    layout.parts.push_back(part_of(files));
   }
   if (batches) layout.classes = read_classes(source);
   return layout;
@@ -228,7 +228,7 @@ std::optional<Layout> detect_file(const Source& source) {
                             "fields of the same samples",
                             printable(source.root), printable(source.file)));
   }
-  return layout_of(source, std::move(groups));
+  return layout_of(source, groups);
 }
 
 std::optional<Layout> detect_directory(const Source& source) {
@@ -253,10 +253,10 @@ std::optional<Layout> detect_directory(const Source& source) {
     }
   }
   if (groups.empty() || !are_dataset(groups)) return std::nullopt;
-  auto layout = layout_of(source, std::move(groups));
-  layout->faults = std::move(top.faults);
-  layout->hidden = top.hidden;
-  layout->unlisted = top.other_files - (by_name ? 0 : found);
+  Layout layout = layout_of(source, groups);
+  layout.faults = std::move(top.faults);
+  layout.hidden = top.hidden;
+  layout.unlisted = top.other_files - (by_name ? 0 : found);
   return layout;
 }
 
