@@ -198,7 +198,9 @@ void look_into(const Source& source, const std::string& name, Layout& layout) {
   } catch (const Hdf5Error&) {
     return;
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::corrupt) return;
+    const bool asks = error.kind() == ErrorKind::usage ||
+                      (error.kind() == ErrorKind::not_found && !source.inner.empty());
+    if (!asks) return;
     throw Error(error.kind(),
                 fmt::format("{}: {}", printable(source.root + "/" + name), error.what()));
   }

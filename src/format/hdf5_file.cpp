@@ -138,12 +138,18 @@ void Hdf5File::compare_end(uint64_t offset, uint64_t base, uint64_t stated_end) 
   // The end counts from the beginning of the file. A user block that somebody put in front moves
   // everything, whatever the superblock says.
   const uint64_t end = stated_end - base + offset;
-  if (stated_end >= base && end > bytes_.size()) {
+  if (stated_end < base || end == bytes_.size()) return;
+  if (end > bytes_.size()) {
     notes_.push_back(
         {bytes_.size(),
          fmt::format("truncated, or not closed by its writer: the superblock speaks of {} bytes, "
                      "the file has {}",
                      end, bytes_.size())});
+  } else {
+    notes_.push_back({end, fmt::format("{} bytes behind the end that the superblock states: the "
+                                       "file was not closed by its writer, or something was "
+                                       "appended",
+                                       bytes_.size() - end)});
   }
 }
 
