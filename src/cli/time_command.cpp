@@ -16,6 +16,7 @@
 #include "cli/time_report.h"
 #include "measure/child.h"
 #include "measure/live_run.h"
+#include "measure/run_document.h"
 #include "measure/run_summary.h"
 #include "measure/time.h"
 
