@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "measure/findings.h"
 #include "measure/run_document.h"
 
 namespace stoker {
@@ -24,9 +25,10 @@ std::string interval_text(const Interval& interval, std::string_view unit) {
                      rate_text(interval.low), rate_text(interval.high));
 }
 
-std::string steps_text(const RunSummary& summary, const Style& style) {
+std::string steps_text(const Run& run, const RunSummary& summary, const Style& style) {
   std::string text;
   if (summary.source.empty()) {
+    if (hook_was_ignored(run, summary)) return "";  // a finding says so
     return "no steps were seen: nothing that stoker knows was iterated over (--pattern finds rates "
            "in "
            "the output)\n";
@@ -96,7 +98,7 @@ std::string time_text(const std::vector<Run>& runs, const std::vector<RunSummary
     text += style.bold(interval_text(*over, summary.counts_samples ? "samples/s" : "steps/s")) +
             fmt::format(", over {} runs; the last one:\n", runs.size());
   }
-  text += steps_text(summary, style);
+  text += steps_text(last, summary, style);
   text += resources_text(last.info);
   text += end_text(last.info);
   if (last.info.left_running > 0) {
