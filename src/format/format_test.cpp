@@ -44,7 +44,7 @@ TEST_F(DetectFormat, TakesTheMostSpecific) {
 }
 
 TEST_F(DetectFormat, SaysWhatAFileLooksLike) {
-  add("x.h5", "\x89HDF\r\n\x1a\n....");
+  add("x.sqsh", "hsqs............");
   add("x.txt", "hello\n");
   add("x.bin", std::string("\x01\x02\x00\xff", 4));
   add("empty.bin", "");
@@ -53,7 +53,8 @@ TEST_F(DetectFormat, SaysWhatAFileLooksLike) {
     known += std::string(known.empty() ? "" : ", ") + std::string(format.name);
   }
   const std::string end = "; the formats known here are " + known;
-  EXPECT_EQ(error_of("x.h5", ErrorKind::unsupported), "/data/x.h5: looks like an HDF5 file" + end);
+  EXPECT_EQ(error_of("x.sqsh", ErrorKind::unsupported),
+            "/data/x.sqsh: looks like a squashfs image" + end);
   EXPECT_EQ(error_of("x.txt", ErrorKind::unsupported),
             "/data/x.txt: looks like text: 'hello\\n'" + end);
   EXPECT_EQ(error_of("x.bin", ErrorKind::unsupported),

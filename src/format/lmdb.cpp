@@ -257,11 +257,10 @@ void scan_lmdb(const Source& source, const Layout&, const Part& part, ScanSink& 
   };
   std::optional<LmdbFile> lmdb;
   try {
-    lmdb.emplace(*shard.file, part.shard);
+    lmdb.emplace(*shard.file);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::corrupt) throw;
-    return damage(0, "neither of its two beginnings can be right: truncated, damaged, or written on "
-                     "a machine of another kind");
+    return damage(0, error.what());
   }
   if (!lmdb->doubt().empty()) damage(0, lmdb->doubt());
   std::string cause;

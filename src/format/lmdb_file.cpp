@@ -35,8 +35,7 @@ struct LmdbFile::Walk {
   uint64_t pages_left;
 };
 
-LmdbFile::LmdbFile(ReadableFile& file, const std::string& path)
-    : file_(file), size_(file.info().size) {
+LmdbFile::LmdbFile(ReadableFile& file) : file_(file), size_(file.info().size) {
   std::optional<LmdbMeta> first = meta_at(0), second;
   if (first && is_page_size(first->free.pad)) second = meta_at(first->free.pad);
   // The first one is damaged: the second lies behind a page of unknown size.
@@ -44,18 +43,18 @@ LmdbFile::LmdbFile(ReadableFile& file, const std::string& path)
     second = meta_at(size);
     if (second && second->free.pad != size) second.reset();
   }
-  if (first && first->version != kLmdbVersion) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("{}: an LMDB file of version {}; this program reads version {}",
-                            printable(path), first->version, kLmdbVersion));
-  }
+  const std::optional<LmdbMeta> any = first ? first : second;
   if (first && !fits(*first)) first.reset();
   if (second && !fits(*second)) second.reset();
   if (!first && !second) {
+    if (any && any->version != kLmdbVersion) {
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("an LMDB file of version {}; this program reads version {}",
+                              any->version, kLmdbVersion));
+    }
     throw Error(ErrorKind::corrupt,
-                fmt::format("{}: offset 0: neither of its two beginnings can be right: truncated, "
-                            "damaged, or written on a machine of another kind",
-                            printable(path)));
+                "neither of its two beginnings can be right: truncated, damaged, or written on a "
+                "machine of another kind");
   }
   if (!first || !second) {
     doubt_ = fmt::format("page {} cannot be right; what page {} says is read, which may be one "
@@ -65,6 +64,9 @@ LmdbFile::LmdbFile(ReadableFile& file, const std::string& path)
   // The younger one is in force.
   meta_ = !second || (first && first->transaction >= second->transaction) ? *first : *second;
   page_size_ = meta_.free.pad;
+  if (doubt_.empty() && size_ % page_size_ != 0) {
+    doubt_ = "the file ends within a page: truncated, or something was appended to it";
+  }
   window_.resize(kWindow);
 }
 

@@ -31,12 +31,12 @@ class LmdbFile {
   using OnEntry = std::function<void(const LmdbEntry&)>;
   using OnDamage = std::function<void(uint64_t offset, std::string cause)>;
 
-  /// Throws Error(corrupt) where neither of its two beginnings can be right.
-  LmdbFile(ReadableFile& file, const std::string& path);
+  /// Throws Error(corrupt), with the cause alone, where neither of its two beginnings can be right.
+  explicit LmdbFile(ReadableFile& file);
 
   uint64_t page_size() const { return page_size_; }
   const LmdbTree& main() const { return meta_.main; }
-  /// What is wrong with the beginnings though one of them is right, or empty.
+  /// What is wrong though one of its beginnings is right, or empty.
   const std::string& doubt() const { return doubt_; }
 
   /// Every entry in the order of the keys; each place that cannot be right, behind which it goes on.
