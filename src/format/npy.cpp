@@ -61,8 +61,11 @@ class NpyScan {
     const auto number = sink_.shard(
         {path, file->info.size, file->info.modified_ns, 0, file->info.size, 0, file->compression});
     group_ = file->group;
-    check_size(*file);
-    for (RowArray& array : file->arrays) add(*file, number, std::move(array));
+    const uint64_t size = size_of(*file);
+    check_size(*file, size);
+    for (RowArray& array : file->arrays) {
+      add(*file, number, std::move(array), std::min(size, file->expected_size));
+    }
   }
 
   void emit() {
@@ -88,9 +91,29 @@ class NpyScan {
   }
 
  private:
-  void check_size(const ArrayFile& file) {
-    if (file.compression == Compression::gzip || file.compression == Compression::zstd) return;
-    const uint64_t is = file.info.size;
+  /// Bytes of the file, of a compressed one those that come out, if not more than expected: what
+  /// its header claims is no reason to believe that they are there.
+  uint64_t size_of(const ArrayFile& file) {
+    if (file.compression != Compression::gzip && file.compression != Compression::zstd) {
+      return file.info.size;
+    }
+    uint64_t size = 0;
+    try {
+      const auto bytes = inflate(source_.file_system->open(source_.root + "/" + file.path),
+                                 file.path, file.compression);
+      std::vector<std::byte> buffer(256 << 10);
+      for (size_t got = buffer.size(); got == buffer.size() && size <= file.expected_size;) {
+        got = bytes->read_at(size, buffer);
+        size += got;
+      }
+    } catch (const Error& error) {
+      if (error.os_error() != 0) throw;
+      sink_.fault({file.path, {}, "", "", error.what()});
+    }
+    return size;
+  }
+
+  void check_size(const ArrayFile& file, uint64_t is) {
     if (is == file.expected_size) return;
     sink_.fault(
         {file.path, std::min(is, file.expected_size), "", "",
@@ -100,20 +123,14 @@ class NpyScan {
   }
 
   /// How many rows of an array are there.
-  static uint64_t rows_there(const ArrayFile& file, const RowArray& array) {
+  static uint64_t rows_there(const RowArray& array, uint64_t end) {
     if (array.stride == 0) return std::numeric_limits<uint64_t>::max();
-    // Of a compressed file nobody knows the size; what is missing is seen when it is read.
-    if (file.compression == Compression::gzip || file.compression == Compression::zstd) {
-      constexpr uint64_t kHighestRatio = 1 << 15;
-      return std::min(array.rows, file.info.size * kHighestRatio / array.stride);
-    }
-    const uint64_t end = std::min(file.info.size, file.expected_size);
     if (end < array.offset + array.length) return 0;
     return std::min(array.rows, (end - array.offset - array.length) / array.stride + 1);
   }
 
-  void add(const ArrayFile& file, uint32_t number, RowArray array) {
-    const uint64_t there = rows_there(file, array);
+  void add(const ArrayFile& file, uint32_t number, RowArray array, uint64_t end) {
+    const uint64_t there = rows_there(array, end);
     rows_ = std::min(rows_, array.rows == 0 ? 0 : there);
     if (claimed_.value_or(array.rows) != array.rows) {
       broken_ = true;
