@@ -15,10 +15,10 @@ namespace {
 [[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
 /// Becomes vectors where the size is known, see CMakeLists.txt.
-template <size_t Size>
+template <size_t kSize>
 void unshuffle(const std::byte* __restrict from, std::byte* __restrict to, size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    for (size_t b = 0; b < Size; ++b) to[i * Size + b] = from[b * count + i];
+    for (size_t b = 0; b < kSize; ++b) to[i * kSize + b] = from[b * count + i];
   }
 }
 
