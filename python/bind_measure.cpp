@@ -27,7 +27,7 @@ std::vector<std::string> words_of(const nb::list& list) {
 }
 
 /// Runs a command, several times where wanted, up to the first run that fails or is asked to stop.
-std::string time_runs(TimeOptions options, uint64_t repeats) {
+std::string time_runs(const TimeOptions& options, uint64_t repeats) {
   std::vector<Run> runs;
   std::vector<RunSummary> summaries;
   for (uint64_t i = 0; i < repeats; ++i) {
