@@ -69,8 +69,8 @@ bool is_pickle(std::string_view begin) {
   return begin.size() >= 2 && begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5;
 }
 
-/// Makes samples of entries, which come in the order of their keys: those of one sample, "a.cls" and
-/// "a.jpg", side by side.
+/// Makes samples of entries, which come in the order of their keys: those of one sample, "a.cls"
+/// and "a.jpg", side by side.
 class LmdbSamples {
  public:
   LmdbSamples(ReadableFile& file, const std::string& shard, uint32_t number, bool integer_keys,
@@ -152,8 +152,8 @@ class LmdbSamples {
       ++looks_;
       std::array<std::byte, 16> bytes{};
       const size_t wanted = std::min<uint64_t>(entry.length, bytes.size());
-      const std::string_view begin =
-          as_text(Bytes(bytes).first(file_.read_at(entry.offset, MutableBytes(bytes).first(wanted))));
+      const std::string_view begin = as_text(
+          Bytes(bytes).first(file_.read_at(entry.offset, MutableBytes(bytes).first(wanted))));
       if (is_pickle(begin)) {
         refused_ = true;
         fault(entry.offset, entry.key,
@@ -242,7 +242,8 @@ std::optional<LmdbTree> choose(LmdbFile& lmdb, const std::string& inner, std::st
 std::optional<Layout> detect_lmdb(const Source& source) {
   if (!source.list.empty()) return std::nullopt;
   if (source.file.empty()) return detect_directory(source);
-  if (!is_lmdb(source, source.file) && !source.file.ends_with(".lmdb") && source.file != kDataFile) {
+  if (!is_lmdb(source, source.file) && !source.file.ends_with(".lmdb") &&
+      source.file != kDataFile) {
     return std::nullopt;
   }
   Layout layout;
@@ -266,9 +267,10 @@ void scan_lmdb(const Source& source, const Layout&, const Part& part, ScanSink& 
   std::string cause;
   const std::optional<LmdbTree> tree = choose(*lmdb, source.inner, cause);
   if (!tree) return damage(0, std::move(cause));
-  LmdbSamples samples(*shard.file, part.shard, shard.number,
-                      (tree->flags & kLmdbIntegerKeys) != 0, sink);
-  lmdb->walk(*tree, [&](const LmdbEntry& entry) { samples.add(entry); }, damage);
+  LmdbSamples samples(*shard.file, part.shard, shard.number, (tree->flags & kLmdbIntegerKeys) != 0,
+                      sink);
+  lmdb->walk(
+      *tree, [&](const LmdbEntry& entry) { samples.add(entry); }, damage);
   samples.flush();
 }
 

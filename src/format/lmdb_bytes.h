@@ -48,8 +48,8 @@ struct LmdbPageHead {
   uint64_t number;
   uint16_t pad;
   uint16_t flags;
-  /// Where the list of nodes ends and where the nodes begin; in an overflow page, together, how many
-  /// pages it goes on.
+  /// Where the list of nodes ends and where the nodes begin; in an overflow page, together, how
+  /// many pages it goes on.
   uint16_t lower, upper;
 
   uint32_t pages() const { return lower | uint32_t{upper} << 16; }

@@ -39,7 +39,8 @@ LmdbFile::LmdbFile(ReadableFile& file) : file_(file), size_(file.info().size) {
   std::optional<LmdbMeta> first = meta_at(0), second;
   if (first && is_page_size(first->free.pad)) second = meta_at(first->free.pad);
   // The first one is damaged: the second lies behind a page of unknown size.
-  for (uint64_t size = kLmdbSmallestPage; !first && !second && size <= kLmdbLargestPage; size *= 2) {
+  for (uint64_t size = kLmdbSmallestPage; !first && !second && size <= kLmdbLargestPage;
+       size *= 2) {
     second = meta_at(size);
     if (second && second->free.pad != size) second.reset();
   }
@@ -57,9 +58,10 @@ LmdbFile::LmdbFile(ReadableFile& file) : file_(file), size_(file.info().size) {
                 "machine of another kind");
   }
   if (!first || !second) {
-    doubt_ = fmt::format("page {} cannot be right; what page {} says is read, which may be one "
-                         "transaction older",
-                         first ? 1 : 0, first ? 0 : 1);
+    doubt_ = fmt::format(
+        "page {} cannot be right; what page {} says is read, which may be one "
+        "transaction older",
+        first ? 1 : 0, first ? 0 : 1);
   }
   // The younger one is in force.
   meta_ = !second || (first && first->transaction >= second->transaction) ? *first : *second;
@@ -118,9 +120,10 @@ void LmdbFile::walk_page(Walk& walk, uint64_t number, unsigned depth) {
   }
   const Bytes bytes = page(number);
   if (bytes.empty()) {
-    return damage(fmt::format("the tree has page {}, and the file ends before it: truncated or "
-                              "damaged",
-                              number));
+    return damage(
+        fmt::format("the tree has page {}, and the file ends before it: truncated or "
+                    "damaged",
+                    number));
   }
   const auto head = load<LmdbPageHead>(bytes.data());
   if (head.number != number || head.lower < kLmdbPageHead || head.lower > head.upper ||

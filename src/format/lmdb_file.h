@@ -39,7 +39,8 @@ class LmdbFile {
   /// What is wrong though one of its beginnings is right, or empty.
   const std::string& doubt() const { return doubt_; }
 
-  /// Every entry in the order of the keys; each place that cannot be right, behind which it goes on.
+  /// Every entry in the order of the keys; each place that cannot be right, behind which it goes
+  /// on.
   void walk(const LmdbTree& tree, const OnEntry& entry, const OnDamage& damage);
 
  private:
