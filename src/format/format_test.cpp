@@ -44,21 +44,21 @@ TEST_F(DetectFormat, TakesTheMostSpecific) {
 }
 
 TEST_F(DetectFormat, SaysWhatAFileLooksLike) {
-  add("x.h5", "\x89HDF\r\n\x1a\n....");
+  add("x.sqfs", "hsqs....");
   add("x.txt", "hello\n");
   add("x.bin", std::string("\x01\x02\x00\xff", 4));
   add("empty.bin", "");
-  EXPECT_EQ(
-      error_of("x.h5", ErrorKind::unsupported),
-      "/data/x.h5: looks like an HDF5 file; the formats known here are tar, tfrecord, folder");
+  EXPECT_EQ(error_of("x.sqfs", ErrorKind::unsupported),
+            "/data/x.sqfs: looks like a squashfs image; the formats known here are tar, tfrecord, "
+            "hdf5, folder");
   EXPECT_EQ(error_of("x.txt", ErrorKind::unsupported),
             "/data/x.txt: looks like text: 'hello\\n'; the formats known here are tar, tfrecord, "
-            "folder");
+            "hdf5, folder");
   EXPECT_EQ(error_of("x.bin", ErrorKind::unsupported),
             "/data/x.bin: begins with the bytes 01 02 00 ff; the formats known here are tar, "
-            "tfrecord, folder");
+            "tfrecord, hdf5, folder");
   EXPECT_EQ(error_of("empty.bin", ErrorKind::unsupported),
-            "/data/empty.bin: is empty; the formats known here are tar, tfrecord, folder");
+            "/data/empty.bin: is empty; the formats known here are tar, tfrecord, hdf5, folder");
 }
 
 TEST_F(DetectFormat, SaysWhyAFolderHasNoSamples) {
