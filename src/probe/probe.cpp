@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uint64_t kLeastBytes = 8 << 20;  // with less, nothing that is written tells anything
+constexpr uint64_t kLeastBytes = 32 << 20;  // with less, nothing that is written tells anything
 constexpr double kTrials = 26;             // in a place, about
 constexpr double kMemorySeconds = 3, kDecodeSeconds = 3, kGpuSeconds = 2, kCopySeconds = 0.4;
 
