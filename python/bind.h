@@ -15,6 +15,8 @@ void bind_load(nanobind::module_& module);
 void bind_decode(nanobind::module_& module);
 void bind_check(nanobind::module_& module);
 void bind_measure(nanobind::module_& module);
+void bind_probe(nanobind::module_& module);
+void bind_report(nanobind::module_& module);
 
 // Results go to Python as dicts, which the package makes its result classes of: the members of
 // both have the names that --json prints.

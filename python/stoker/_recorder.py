@@ -108,7 +108,7 @@ class Recorder:
         self._pending = [(where - ready, first, last) for where, first, last in self._pending[done:]]
         return ready
 
-    def flush(self, wait: bool = False) -> None:
+    def flush(self, wait: bool = False, ended: bool = False) -> None:
         self.flush_at = now() + FLUSH_NS
         if self.failure is not None:
             del self.rows[:]
@@ -117,10 +117,10 @@ class Recorder:
         count = self._settle(wait)
         rows = self.rows[:count]
         del self.rows[:count]
-        if not rows and self._told == len(self.loaders):
+        if not rows and self._told == len(self.loaders) and not (ended and self._file is not None):
             return
         try:
-            self._write(rows)
+            self._write(rows, {"ended": True} if ended else {})
         except Exception as error:
             self.failure = str(error)
 
@@ -147,8 +147,9 @@ class Recorder:
             "time_of_day_ns": int(time.time() * 1e9) - now(),
         }
 
-    def _write(self, rows: list[tuple[int, ...]]) -> None:
-        about = self._open() if self._file is None else {}
+    def _write(self, rows: list[tuple[int, ...]], about: dict[str, Any]) -> None:
+        if self._file is None:
+            about.update(self._open())
         if self._told < len(self.loaders):
             about["loaders"] = self.loaders
             self._told = len(self.loaders)
@@ -170,7 +171,7 @@ class Recorder:
         if self._pid == os.getpid():
             for watch in list(self.watches):
                 watch.dropped()
-            self.flush(wait=True)
+            self.flush(wait=True, ended=True)
 
 
 def count_samples(batch: Any) -> int:

@@ -106,12 +106,6 @@ Json index_document(const IndexResult& result, double seconds) {
   return json;
 }
 
-Json document_header(std::string_view command) {
-  Json about = {{"version", STOKER_VERSION}, {"schema", kJsonSchema}};
-  if (!command.empty()) about["command"] = command;
-  return {{"stoker", std::move(about)}};
-}
-
 Json load_document(const LoadResult& result) {
   Json json = document_header("load");
   json["epochs"] = Json::array();
@@ -139,13 +133,6 @@ Json load_document(const LoadResult& result) {
   json["mixing"] = result.mixing;
   json["kept_in_memory"] = result.kept_in_memory;
   json["bad"] = faults_list(result.bad);
-  return json;
-}
-
-Json probe_document(const Machine& machine, const std::vector<std::string>& profiles) {
-  Json json = document_header("probe");
-  json.update(to_json(machine));
-  json["profiles"] = profiles;
   return json;
 }
 
@@ -187,11 +174,6 @@ Json error_document(std::string_view command, ErrorKind kind, std::string_view m
   Json json = document_header(command);
   json["error"] = {{"kind", name_of(kind)}, {"message", message}};
   return json;
-}
-
-std::string to_text(const Json& document) {
-  // Messages may quote what the system said in a locale of its own.
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace stoker

@@ -14,14 +14,11 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/output.h"
-#include "os/file_system.h"
-#include "results/column_file.h"
 
 namespace stoker {
 namespace {
 
 constexpr size_t kPanel = 3;  // lines: a rule, and two of figures
-constexpr size_t kSparks = 24;
 
 std::string sparkline(const std::deque<double>& values, bool unicode) {
   static constexpr const char* kBlocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -44,78 +41,50 @@ std::string bar(double share, size_t width, bool unicode) {
   return text + "]";
 }
 
+std::string_view dot_of(bool unicode) { return unicode ? " · " : ", "; }
+
 }  // namespace
 
-void LiveSteps::update(const std::string& run_directory) {
-  double samples = 0;
-  double waited = 0;
-  double all = 0;
-  double longest = 0;
-  for (const DirectoryEntry& entry : real_file_system().list(run_directory)) {
-    if (!entry.name.starts_with("steps-") || !entry.name.ends_with(".columns")) continue;
-    try {
-      ColumnTable table = read_new_columns(run_directory + "/" + entry.name, offsets_[entry.name]);
-      double here = 0;
-      for (const char* name : {"kind", "wait_ns", "step_ns", "samples"}) {
-        table.integers[name].resize(table.rows);
-      }
-      for (size_t i = 0; i < table.rows; ++i) {
-        if (table.integers["kind"][i] != 0) continue;
-        const double wait = static_cast<double>(table.integers["wait_ns"][i]) * 1e-9;
-        const double step = static_cast<double>(table.integers["step_ns"][i]) * 1e-9;
-        samples += static_cast<double>(table.integers["samples"][i]);
-        waited += wait;
-        here += wait + step;
-        ++steps_;
-      }
-      all += here;
-      longest = std::max(longest, here);
-    } catch (const Error&) {  // not written whole yet
-    }
-  }
-  if (longest <= 0) return;
-  rates_.push_back(samples / longest);
-  if (rates_.size() > kSparks) rates_.pop_front();
-  wait_share_ = waited / all;
+std::string steps_line(double seconds, const LiveSteps& steps, bool unicode) {
+  std::string line = format_duration(seconds);
+  if (!steps.any()) return line;
+  const std::string_view dot = dot_of(unicode);
+  const double rate = steps.per_s();
+  const std::string number =
+      rate < 10 ? fmt::format("{:.2g}", rate) : format_count(static_cast<uint64_t>(rate));
+  line += fmt::format("{}{} {}/s {}", dot, number, steps.counts_samples() ? "samples" : "steps",
+                      sparkline(steps.rates(), unicode));
+  if (steps.wait_share()) line += fmt::format("{}waiting {:.0f} %", dot, 100 * *steps.wait_share());
+  return line + fmt::format("{}{} steps", dot, format_count(steps.steps()));
 }
 
-std::vector<std::string> live_lines(const RunInfo& info, const ResourceSample& now,
-                                    const ResourceSample& before, const LiveSteps& steps,
-                                    size_t width, bool unicode) {
-  const std::string dot = unicode ? " · " : ", ";
-  std::string first = format_duration(now.time_s);
-  if (steps.any()) {
-    first += fmt::format("{}{} samples/s {}{}waiting {:.0f} %{}{} steps", dot,
-                         format_count(static_cast<uint64_t>(steps.samples_per_s())),
-                         sparkline(steps.rates(), unicode), dot, 100 * steps.wait_share(), dot,
-                         format_count(steps.steps()));
-  }
+std::string resources_line(const RunInfo& info, const ResourceSample& now,
+                           const ResourceSample& before, bool unicode) {
+  const std::string_view dot = dot_of(unicode);
   const double seconds = std::max(now.time_s - before.time_s, 1e-9);
   const double load = std::max(0.0, now.cpu_s - before.cpu_s) / seconds;
   const auto cores = static_cast<double>(std::max(info.cores, 1U));
-  std::string second =
+  std::string line =
       fmt::format("CPU {} {:.1f} of {} cores", bar(load / cores, 10, unicode), load, info.cores);
-  second += fmt::format("{}memory ", dot);
+  line += fmt::format("{}memory ", dot);
   if (info.memory_limit > 0) {
-    second +=
+    line +=
         fmt::format("{} {} of {}",
                     bar(static_cast<double>(now.memory()) / static_cast<double>(info.memory_limit),
                         10, unicode),
                     format_bytes(now.memory()), format_bytes(info.memory_limit));
   } else {
-    second += format_bytes(now.memory());
+    line += format_bytes(now.memory());
   }
-  second += fmt::format("{}{} threads", dot, now.threads);
+  line += fmt::format("{}{} threads", dot, now.threads);
   const double disk = static_cast<double>(now.read_disk_bytes -
                                           std::min(now.read_disk_bytes, before.read_disk_bytes));
-  if (disk > 0) second += fmt::format("{}disk {}", dot, format_rate(disk / seconds));
+  if (disk > 0) line += fmt::format("{}disk {}", dot, format_rate(disk / seconds));
   if (now.gpu_busy >= 0) {
-    second +=
+    line +=
         fmt::format("{}GPU {:.0f} %, {}", dot, 100 * now.gpu_busy, format_bytes(now.gpu_memory));
   }
-  Style style;
-  style.unicode = unicode;
-  return {shorten(first, width, style), shorten(second, width, style)};
+  return line;
 }
 
 bool LiveTerminal::possible() {

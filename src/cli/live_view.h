@@ -4,40 +4,21 @@
 #include <sys/types.h>
 #include <termios.h>
 
-#include <deque>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "measure/live_steps.h"
 #include "measure/time.h"
 #include "results/run.h"
 
 namespace stoker {
 
-/// The last seconds of a run, as far as its files tell.
-class LiveSteps {
- public:
-  /// Takes what its processes have written since the last call.
-  void update(const std::string& run_directory);
-  /// Samples a second of the last seconds, the newest last; all ranks together.
-  const std::deque<double>& rates() const { return rates_; }
-  double samples_per_s() const { return rates_.empty() ? 0 : rates_.back(); }
-  double wait_share() const { return wait_share_; }
-  bool any() const { return steps_ > 0; }
-  uint64_t steps() const { return steps_; }
-
- private:
-  std::map<std::string, uint64_t> offsets_;
-  std::deque<double> rates_;
-  double wait_share_ = 0;
-  uint64_t steps_ = 0;
-};
-
-/// "samples/s 1,234 ▂▃▅▇ · waiting 12 % · 3.2 of 8 cores …": one or two lines of at most `width`.
-std::vector<std::string> live_lines(const RunInfo& info, const ResourceSample& now,
-                                    const ResourceSample& before, const LiveSteps& steps,
-                                    size_t width, bool unicode);
+/// "12 s · 1,234 samples/s ▂▃▅▇ · waiting 12 % · 345 steps"; without steps, only how long it runs.
+std::string steps_line(double seconds, const LiveSteps& steps, bool unicode);
+/// "CPU [■■■ ] 3.2 of 8 cores · memory 1.2 GB · 24 threads …"
+std::string resources_line(const RunInfo& info, const ResourceSample& now,
+                           const ResourceSample& before, bool unicode);
 
 /// A terminal for the command in the upper part of ours; the lower lines are the live view.
 class LiveTerminal final : public TimeOptions::Terminal {

@@ -8,13 +8,13 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/json_output.h"
 #include "cli/output.h"
 #include "cli/probe_report.h"
 #include "cli/progress_bar.h"
 #include "os/file_system.h"
 #include "os/output_file.h"
 #include "probe/probe.h"
+#include "results/document.h"
 
 namespace stoker {
 namespace {

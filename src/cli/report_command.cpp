@@ -4,15 +4,14 @@
 #include <array>
 #include <charconv>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
 #include "cli/output.h"
-#include "os/output_file.h"
-#include "report/report.h"
+#include "report/report_file.h"
+#include "results/document.h"
 
 namespace stoker {
 namespace {
@@ -34,48 +33,6 @@ constexpr std::array kOptions = {
     kJsonOption,
     kHelpOption,
 };
-
-/// One way to write a report, and the suffixes that ask for it.
-struct Form {
-  std::string_view name, suffix, other_suffix;
-  std::string (*text)(const Report& report);  // nothing for a directory
-};
-
-std::string json_text(const Report& report) {
-  Json json = document_header("report");
-  json.update(report_document(report));
-  return to_text(json);
-}
-
-constexpr std::array kForms = {
-    Form{"html", ".html", ".htm", report_html},
-    Form{"json", ".json", "", json_text},
-    Form{"csv", ".csv", "", report_csv},
-    Form{"steps", ".steps.csv", "", report_steps},
-    Form{"markdown", ".md", ".markdown", report_markdown},
-    Form{"tensorboard", "-tensorboard", "", nullptr},
-};
-
-const Form& form_of(const Arguments& arguments, const std::string& output) {
-  std::vector<std::string_view> names;
-  for (const Form& form : kForms) names.push_back(form.name);
-  if (const auto name = arguments.choice("--format", names)) {
-    for (const Form& form : kForms) {
-      if (form.name == *name) return form;
-    }
-  }
-  if (output.empty() || output == "-") return kForms.front();
-  const Form* found = nullptr;
-  for (const Form& form : kForms) {
-    const bool other = !form.other_suffix.empty() && output.ends_with(form.other_suffix);
-    if (!output.ends_with(form.suffix) && !other) continue;
-    if (found == nullptr || form.suffix.size() > found->suffix.size()) found = &form;
-  }
-  if (found != nullptr) return *found;
-  throw Error(ErrorKind::usage,
-              fmt::format("{}: its suffix does not say what to write; --format is one of {}",
-                          printable(output), fmt::join(names, ", ")));
-}
 
 std::vector<double> units_of(const Arguments& arguments) {
   std::vector<double> units;
@@ -105,33 +62,23 @@ int run_report(const Arguments& arguments, Progress&) {
   options.units = units_of(arguments);
   std::string output = arguments.value("--output").value_or("");
   const bool json = arguments.flag(kJsonOption.name);
-  const bool written = !json || !output.empty() || arguments.value("--format");
-  const Form& form = form_of(arguments, output);
+  const std::string format = arguments.choice("--format", report_formats()).value_or("");
+  const bool written = !json || !output.empty() || !format.empty();
+  const ReportForm& form = report_form(format, output == "-" ? "" : output);
   if (output.empty()) output = "report" + std::string(form.suffix);
   if (output == "-" && (json || form.text == nullptr)) {
     throw Error(ErrorKind::usage, json ? "--json and --output -: both go to stdout"
                                        : "--format tensorboard: writes a directory, not stdout");
   }
   const Report report = make_report(options);
-  uint64_t bytes = 0;
-  if (written && form.text == nullptr) {
-    bytes = write_tensorboard(report, output);
-  } else if (written) {
-    const std::string text = form.text(report);
-    bytes = text.size();
-    if (output == "-") {
-      print(text);
-      return kExitDone;
-    }
-    write_file(output, as_bytes(text));
+  if (output == "-") {
+    print(form.text(report));
+    return kExitDone;
   }
+  const uint64_t bytes = written ? write_report(report, form, output) : 0;
   if (json) {
-    Json document = document_header("report");
-    document["output"] = written ? Json(output) : Json(nullptr);
-    document["format"] = written ? Json(form.name) : Json(nullptr);
-    document["bytes"] = bytes;
-    document.update(report_document(report));
-    print(to_text(document));
+    print(to_text(written ? report_file_document(report, output, form.name, bytes)
+                          : report_file_document(report, "", "", 0)));
     return kExitDone;
   }
   print(fmt::format("wrote {}: {} as {}, {}\n", printable(output),

@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/scale_plot.h"
 #include "cli/scale_report.h"
+#include "measure/scale_document.h"
 #include "os/output_file.h"
 
 namespace stoker {

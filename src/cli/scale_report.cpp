@@ -5,9 +5,8 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/json_output.h"
 #include "cli/scale_plot.h"
-#include "measure/run_document.h"
+#include "measure/scale_document.h"
 
 namespace stoker {
 namespace {
@@ -15,26 +14,6 @@ namespace {
 std::string figure(double value) {
   return value >= 100 ? format_count(static_cast<uint64_t>(value + 0.5))
                       : fmt::format("{:.3g}", value);
-}
-
-/// The advice is plain ASCII; people write it with a sign.
-std::string with_signs(std::string text, bool unicode) {
-  for (size_t at = 0; unicode && (at = text.find("x (", at)) != std::string::npos; at += 2) {
-    text.replace(at, 1, "×");
-  }
-  return text;
-}
-
-/// Of the rate, or of the seconds, whichever was measured; nothing where these may be any number.
-std::optional<Interval> shown_interval(const ScaleWidth& width, ScaleMeasure measure) {
-  if (!width.interval || measure != ScaleMeasure::seconds) return width.interval;
-  if (!(width.interval->low > 0)) return std::nullopt;
-  const double work = width.seconds * width.rate;
-  return Interval{width.seconds, work / width.interval->high, work / width.interval->low};
-}
-
-double shown_value(const ScaleWidth& width, ScaleMeasure measure) {
-  return measure == ScaleMeasure::seconds ? width.seconds : width.rate;
 }
 
 std::string widths_text(const ScaleOptions& options, const ScaleResult& result,
@@ -111,42 +90,7 @@ std::string hurts_text(const ScaleAnalysis& analysis, ScaleAxis axis) {
                      counted(*analysis.hurts_beyond, unit_of(axis)));
 }
 
-Json fits_json(const std::vector<FittedModel>& fits) {
-  Json list = Json::array();
-  for (const FittedModel& each : fits) {
-    list.push_back(
-        {{"model", name_of(each.fit.model)},
-         {"gamma", interval_json(each.intervals.gamma)},
-         {"alpha", interval_json(each.intervals.alpha)},
-         {"beta",
-          each.fit.model == ScalingModel::usl ? interval_json(each.intervals.beta) : Json(nullptr)},
-         {"relative_error", each.fit.error},
-         {"best", each.best}});
-  }
-  return list;
-}
-
-Json run_json(const ScaleRun& run) {
-  return {{"n", run.n},
-          {"repeat", run.repeat},
-          {"run", run.directory},
-          {"exit_status", run.exit_status},
-          {"seconds", run.seconds},
-          {"rate", run.rate ? Json(run.rate->value) : Json(nullptr)},
-          {"found", run.found}};
-}
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 }  // namespace
-
-std::string_view name_of(ScaleMeasure measure) {
-  constexpr std::string_view kNames[] = {"samples_per_s", "steps_per_s", "seconds"};
-  return kNames[static_cast<size_t>(measure)];
-}
 
 std::string scale_text(const ScaleOptions& options, const ScaleResult& result,
                        const ScaleAnalysis& analysis, const Style& style) {
@@ -172,44 +116,6 @@ std::string scale_text(const ScaleOptions& options, const ScaleResult& result,
   return text + fmt::format("sweep: {}\n", printable(result.directory));
 }
 
-Json scale_document(const ScalePlan& plan, const ScaleResult& result,
-                    const ScaleAnalysis& analysis) {
-  const ScaleOptions& options = plan.options;
-  Json json = document_header("scale");
-  json["output"] = result.directory;
-  json["command"] = options.command;
-  json["axis"] = name_of(options.axis);
-  json["scaling"] = options.weak ? "weak" : "strong";
-  json["measured"] = name_of(result.measure);
-  json["seed"] = plan.seed;
-  json["points"] = Json::array();
-  for (const ScaleWidth& width : result.widths) {
-    json["points"].push_back({{"n", width.n},
-                              {name_of(result.measure), shown_value(width, result.measure)},
-                              {"interval", interval_json(shown_interval(width, result.measure))},
-                              {"speedup", width.speedup},
-                              {"percent_of_ideal", width.percent_of_ideal},
-                              {"runs", width.runs}});
-  }
-  json["fits"] = fits_json(analysis.fits);
-  json["advice"] = with_signs(analysis.advice, true);
-  json["doubt"] = analysis.doubt.empty() ? Json(nullptr) : Json(analysis.doubt);
-  json["ask_for"] = or_null(analysis.worthwhile);
-  json["hurts_beyond"] = or_null(analysis.hurts_beyond);
-  json["predictions"] = Json::array();
-  for (const ScalePrediction& each : analysis.predictions) {
-    json["predictions"].push_back(
-        {{"n", each.n},
-         {"rate", interval_json(each.rate)},
-         {"refused", each.refused.empty() ? Json(nullptr) : Json(each.refused)}});
-  }
-  json["remarks"] = result.remarks;
-  json["runs"] = Json::array();
-  for (const ScaleRun& run : result.runs) json["runs"].push_back(run_json(run));
-  json["failed"] = result.failed ? run_json(*result.failed) : Json(nullptr);
-  return json;
-}
-
 std::string scale_csv(const ScaleResult& result) {
   std::string text =
       fmt::format("n,{},low,high,speedup,percent_of_ideal,runs\n", name_of(result.measure));
@@ -221,21 +127,6 @@ std::string scale_csv(const ScaleResult& result) {
                         width.percent_of_ideal, width.runs);
   }
   return text;
-}
-
-Json worth_document(const GpuWorth& worth, const std::optional<HourPrices>& prices) {
-  constexpr double kHour = 3600;
-  Json json = document_header("scale");
-  json["measured"] = worth.by_time ? "seconds" : "samples_per_s";
-  json["cores"] = worth.cores;
-  json["gpus"] = worth.gpus;
-  json["per_core_hour"] = kHour * worth.cpu_rate / worth.cores;
-  json["per_gpu_hour"] = kHour * worth.gpu_rate / worth.gpus;
-  json["gpu_speedup"] = interval_json(worth.speedup);
-  json["core_hours_per_gpu_hour"] = interval_json(worth.core_hours_per_gpu_hour);
-  json["cost_ratio"] = interval_json(worth.cost_ratio);
-  json["advice"] = gpu_worth_text(worth, prices);
-  return json;
 }
 
 }  // namespace stoker

@@ -15,6 +15,8 @@
 #include "cli/output.h"
 #include "cli/time_report.h"
 #include "measure/child.h"
+#include "measure/live_run.h"
+#include "measure/run_document.h"
 #include "measure/run_summary.h"
 #include "measure/time.h"
 
@@ -53,9 +55,13 @@ class Show {
 
   void operator()(const RunInfo& info, const ResourceSample& sample) {
     if (silent_ || sample.time_s < next_s_) return;
-    steps_.update(info.directory);
+    steps_.update(info);
+    Style style;
+    style.unicode = live_ && unicode_locale();
     const size_t width = live_ ? terminal_->width() : 120;
-    const auto lines = live_lines(info, sample, before_, steps_, width, live_ && unicode_locale());
+    const std::vector<std::string> lines = {
+        shorten(steps_line(sample.time_s, steps_, style.unicode), width, style),
+        shorten(resources_line(info, sample, before_, style.unicode), width, style)};
     before_ = sample;
     next_s_ = sample.time_s + (live_ ? 1 : kPlainSeconds);
     if (live_) return terminal_->draw(lines);
@@ -119,18 +125,18 @@ int compare(const std::vector<std::string>& directories, bool json) {
 }
 
 int follow(const std::string& directory, const Progress& progress) {
-  LiveSteps steps;
-  ResourceSample before;
+  LiveRun run(directory);
+  const bool unicode = unicode_locale();
   while (!progress.stop.load()) {
-    const Run run = read_run(directory);
-    steps.update(directory);
-    if (!run.resources.empty()) {
-      const auto lines =
-          live_lines(run.info, run.resources.back(), before, steps, 120, unicode_locale());
-      print(fmt::format("{}\n", fmt::join(lines, ", ")));
-      before = run.resources.back();
+    run.update();
+    std::string line = steps_line(run.seconds(), run.steps(), unicode);
+    if (run.resources()) {  // only where `stoker time` watches it
+      line += ", " + resources_line(run.info(), *run.resources(), run.resources_before(), unicode);
+    } else if (!run.steps().any()) {
+      line += ", no steps yet";
     }
-    if (run.info.ended) return kExitDone;
+    print(line + "\n");
+    if (run.over()) return kExitDone;
     for (int i = 0; i < 10 && !progress.stop.load(); ++i) ::poll(nullptr, 0, 100);
   }
   return kExitInterrupted;

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/json_output.h"
+#include "measure/findings.h"
 #include "measure/run_document.h"
 
 namespace stoker {
@@ -25,9 +25,10 @@ std::string interval_text(const Interval& interval, std::string_view unit) {
                      rate_text(interval.low), rate_text(interval.high));
 }
 
-std::string steps_text(const RunSummary& summary, const Style& style) {
+std::string steps_text(const Run& run, const RunSummary& summary, const Style& style) {
   std::string text;
   if (summary.source.empty()) {
+    if (hook_was_ignored(run, summary)) return "";  // a finding says so
     return "no steps were seen: nothing that stoker knows was iterated over (--pattern finds rates "
            "in "
            "the output)\n";
@@ -86,16 +87,6 @@ std::string end_text(const RunInfo& info) {
   return "";
 }
 
-/// Rates of several runs of the same command.
-std::optional<Interval> over_runs(const std::vector<RunSummary>& summaries) {
-  std::vector<double> rates;
-  for (const RunSummary& summary : summaries) {
-    if (summary.samples_per_s) rates.push_back(summary.samples_per_s->value);
-  }
-  if (rates.size() < 2) return std::nullopt;
-  return runs_interval(rates);
-}
-
 }  // namespace
 
 std::string time_text(const std::vector<Run>& runs, const std::vector<RunSummary>& summaries,
@@ -103,11 +94,11 @@ std::string time_text(const std::vector<Run>& runs, const std::vector<RunSummary
   std::string text = "\n";
   const Run& last = runs.back();
   const RunSummary& summary = summaries.back();
-  if (const std::optional<Interval> over = over_runs(summaries)) {
+  if (const std::optional<Interval> over = rate_over_runs(summaries)) {
     text += style.bold(interval_text(*over, summary.counts_samples ? "samples/s" : "steps/s")) +
             fmt::format(", over {} runs; the last one:\n", runs.size());
   }
-  text += steps_text(summary, style);
+  text += steps_text(last, summary, style);
   text += resources_text(last.info);
   text += end_text(last.info);
   if (last.info.left_running > 0) {
@@ -122,22 +113,6 @@ std::string time_text(const std::vector<Run>& runs, const std::vector<RunSummary
   if (!last.info.trouble.empty()) text += "trouble: " + printable(last.info.trouble) + "\n";
   text += fmt::format("run: {}\n", printable(last.info.directory));
   return text;
-}
-
-Json time_document(const std::vector<Run>& runs, const std::vector<RunSummary>& summaries) {
-  Json json = document_header("time");
-  json.update(run_document(runs.back(), summaries.back()));
-  if (const std::optional<Interval> over = over_runs(summaries)) {
-    json["samples_per_s"] = interval_json(over);
-  }
-  json["runs"] = Json::array();
-  for (size_t i = 0; i < runs.size(); ++i) {
-    json["runs"].push_back({{"run", runs[i].info.directory},
-                            {"exit_status", runs[i].info.exit_status},
-                            {"seconds", runs[i].info.seconds},
-                            {"samples_per_s", interval_json(summaries[i].samples_per_s)}});
-  }
-  return json;
 }
 
 std::string comparison_text(const Run& a, const Run& b) {
@@ -155,16 +130,6 @@ std::string comparison_text(const Run& a, const Run& b) {
   const Interval& ratio = comparison->ratio;
   return fmt::format("{}: {}, {:.2f}x ({:.2f} to {:.2f}, 95 %)\n", names,
                      name_of(comparison->verdict), ratio.value, ratio.low, ratio.high);
-}
-
-Json comparison_document(const Run& a, const Run& b) {
-  const std::optional<RateComparison> comparison = compare(summarise(b), summarise(a));
-  Json json = document_header("time");
-  json["a"] = a.info.directory;
-  json["b"] = b.info.directory;
-  json["ratio"] = comparison ? interval_json(comparison->ratio) : Json(nullptr);
-  json["verdict"] = comparison ? Json(name_of(comparison->verdict)) : Json(nullptr);
-  return json;
 }
 
 }  // namespace stoker

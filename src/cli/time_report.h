@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
 #include "cli/output.h"
 #include "measure/run_summary.h"
 
@@ -13,10 +12,8 @@ namespace stoker {
 /// What `stoker time` says at its end: of one run, or of several of the same command.
 std::string time_text(const std::vector<Run>& runs, const std::vector<RunSummary>& summaries,
                       const Style& style);
-Json time_document(const std::vector<Run>& runs, const std::vector<RunSummary>& summaries);
 
 /// Run B beside A.
 std::string comparison_text(const Run& a, const Run& b);
-Json comparison_document(const Run& a, const Run& b);
 
 }  // namespace stoker

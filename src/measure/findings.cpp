@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "base/units.h"
+#include "os/file_system.h"
 
 namespace stoker {
 namespace {
@@ -84,10 +87,51 @@ void judge_gpus(const Run& run, std::vector<Finding>& findings) {
                       "fewer GPUs, larger batches, or what the other findings say"});
 }
 
+/// The options of `python` that keep it from importing the hook: those among -E, -I and -S in the
+/// words behind it, up to the script.
+std::string ignoring_options(const std::vector<std::string>& command) {
+  std::string found;
+  const auto is_python = [](const std::string& word) {
+    const std::string name = word.substr(word.find_last_of('/') + 1);
+    return name.starts_with("python") &&
+           name.find_first_not_of("0123456789.", 6) == std::string::npos;
+  };
+  auto word = std::find_if(command.begin(), command.end(), is_python);
+  if (word == command.end()) return found;
+  while (++word != command.end() && word->size() > 1 && word->front() == '-') {
+    if (word->starts_with("--")) continue;
+    for (size_t i = 1; i < word->size(); ++i) {
+      const char letter = (*word)[i];
+      if (letter == 'c' || letter == 'm') return found;  // the program begins
+      if (letter == 'E' || letter == 'I' || letter == 'S') found += letter;
+      if (letter != 'W' && letter != 'X') continue;
+      if (i + 1 == word->size() && std::next(word) != command.end()) ++word;  // takes the next word
+      break;
+    }
+  }
+  return found;
+}
+
 }  // namespace
+
+std::optional<Finding> hook_was_ignored(const Run& run, const RunSummary& summary) {
+  if (!summary.source.empty()) return std::nullopt;
+  const std::string options = ignoring_options(run.info.command);
+  // Without the hook's directory nobody wanted to watch it.
+  if (options.empty() || !real_file_system().info(run.info.directory + "/hook", true)) {
+    return std::nullopt;
+  }
+  const bool path = options.find_first_of("EI") != std::string::npos;
+  return Finding{
+      fmt::format("no steps were seen: python -{} ignores {}, by which stoker time "
+                  "watches it",
+                  options, path ? "PYTHONPATH" : "sitecustomize"),
+      fmt::format("run it without -{}, or let the script say its steps (stoker.watch)", options)};
+}
 
 std::vector<Finding> find_what_to_change(const Run& run, const RunSummary& summary) {
   std::vector<Finding> findings;
+  if (auto ignored = hook_was_ignored(run, summary)) findings.push_back(std::move(*ignored));
   judge_waiting(summary, findings);
   if (!run.info.ended || run.info.seconds < kWorthJudging) return findings;
   judge_cores(run, findings);

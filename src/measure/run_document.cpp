@@ -2,6 +2,7 @@
 #include "measure/run_document.h"
 
 #include "base/json.h"
+#include "results/document.h"
 
 namespace stoker {
 namespace {
@@ -80,6 +81,41 @@ Json run_document(const Run& run, const RunSummary& summary) {
   }
   json["damage"] = run.damage;
   json["trouble"] = info.trouble;
+  return json;
+}
+
+std::optional<Interval> rate_over_runs(const std::vector<RunSummary>& summaries) {
+  std::vector<double> rates;
+  for (const RunSummary& summary : summaries) {
+    if (summary.samples_per_s) rates.push_back(summary.samples_per_s->value);
+  }
+  if (rates.size() < 2) return std::nullopt;
+  return runs_interval(rates);
+}
+
+Json time_document(const std::vector<Run>& runs, const std::vector<RunSummary>& summaries) {
+  Json json = document_header("time");
+  json.update(run_document(runs.back(), summaries.back()));
+  if (const std::optional<Interval> over = rate_over_runs(summaries)) {
+    json["samples_per_s"] = interval_json(over);
+  }
+  json["runs"] = Json::array();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    json["runs"].push_back({{"run", runs[i].info.directory},
+                            {"exit_status", runs[i].info.exit_status},
+                            {"seconds", runs[i].info.seconds},
+                            {"samples_per_s", interval_json(summaries[i].samples_per_s)}});
+  }
+  return json;
+}
+
+Json comparison_document(const Run& a, const Run& b) {
+  const std::optional<RateComparison> comparison = compare(summarise(b), summarise(a));
+  Json json = document_header("time");
+  json["a"] = a.info.directory;
+  json["b"] = b.info.directory;
+  json["ratio"] = comparison ? interval_json(comparison->ratio) : Json(nullptr);
+  json["verdict"] = comparison ? Json(name_of(comparison->verdict)) : Json(nullptr);
   return json;
 }
 

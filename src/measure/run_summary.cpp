@@ -17,8 +17,6 @@ namespace {
 
 using Row = StepSeries::Row;
 
-/// What the script says itself goes before what the hook saw, training before evaluation, and then
-/// the one that took the most time.
 TrainingSteps training_of(const StepSeries& series) {
   std::vector<double> seconds(series.sources.size(), 0);
   for (const Row& row : series.rows) {
@@ -26,16 +24,9 @@ TrainingSteps training_of(const StepSeries& series) {
   }
   TrainingSteps training;
   training.series = &series;
-  double best = -1;
-  for (uint32_t i = 0; i < series.sources.size(); ++i) {
-    if (seconds[i] <= 0) continue;
-    const StepSource& source = series.sources[i];
-    const double score = (source.by_script ? 1e12 : 0) + (source.training ? 1e9 : 0) + seconds[i];
-    if (score <= best) continue;
-    best = score;
-    training.source = i;
-  }
-  if (best < 0) return training;
+  const std::optional<uint32_t> source = training_source(series.sources, seconds);
+  if (!source) return training;
+  training.source = *source;
   for (const Row& row : series.rows) {
     if (row.source == training.source && row.kind == StepSeries::Kind::step) {
       training.rows.push_back(&row);
@@ -265,6 +256,21 @@ void take_values(const Run& run, RunSummary& summary) {
 }
 
 }  // namespace
+
+std::optional<uint32_t> training_source(const std::vector<StepSource>& sources,
+                                        const std::vector<double>& seconds) {
+  std::optional<uint32_t> found;
+  double best = 0;
+  for (uint32_t i = 0; i < sources.size() && i < seconds.size(); ++i) {
+    if (seconds[i] <= 0) continue;
+    const double score =
+        (sources[i].by_script ? 1e12 : 0) + (sources[i].training ? 1e9 : 0) + seconds[i];
+    if (score <= best) continue;
+    best = score;
+    found = i;
+  }
+  return found;
+}
 
 std::string_view name_of(SteadyState::Kind kind) {
   switch (kind) {

@@ -51,6 +51,12 @@ RunSummary summarise(const Run& run);
 /// Nothing where one of them has no rate, or one counts samples and the other only steps.
 std::optional<RateComparison> compare(const RunSummary& run, const RunSummary& baseline);
 
+/// Which of the things that one process iterated over it trains with, by the time that each took:
+/// what the script says itself goes before what the hook saw, training before evaluation, and then
+/// the one that took the most. Nothing where none took any.
+std::optional<uint32_t> training_source(const std::vector<StepSource>& sources,
+                                        const std::vector<double>& seconds);
+
 /// The steps of the loader that one process takes its batches from; points into the run.
 struct TrainingSteps {
   const StepSeries* series = nullptr;

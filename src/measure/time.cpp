@@ -40,6 +40,7 @@ RunInfo begin_run(const std::string& directory, const std::vector<std::string>& 
   info.directory = make_run_directory(directory);
   info.version = STOKER_VERSION;
   info.host = host_name();
+  info.pid = ::getpid();
   info.cores = usable_cores();
   info.memory_limit = cgroup_memory().limit;
   info.slurm_job = variable("SLURM_JOB_ID");

@@ -4,12 +4,17 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <map>
 #include <string_view>
+
+#include "os/node.h"
 
 namespace stoker {
 namespace {
@@ -171,6 +176,25 @@ std::vector<ProcessUse> ProcessTree::look(pid_t root, bool exact_memory) const {
     if (look_at(pid, exact_memory, use)) uses.push_back(std::move(use));
   }
   return uses;
+}
+
+bool process_runs(pid_t pid, int64_t since_ns) {
+  if (pid <= 0 || (::kill(pid, 0) != 0 && errno != EPERM)) return false;
+  const std::string stat = read_small(fmt::format("/proc/{}/stat", pid));
+  const auto fields = fields_of(stat);
+  constexpr size_t kStart = 19;
+  if (fields.size() <= kStart) return true;  // hidden from us (hidepid), but there
+  if (fields[0] == "Z" || fields[0] == "X") return false;
+  // The kernel counts from its boot, suspended time included, in ticks: hence the slack.
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const double started =
+      static_cast<double>(number(fields[kStart])) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const double age = static_cast<double>(now.tv_sec) - started;
+  const double needed =
+      (static_cast<double>(monotonic_ns()) - static_cast<double>(since_ns)) * 1e-9;
+  constexpr double kSlack = 2;
+  return age + kSlack > needed;
 }
 
 ChildrenIo io_of_ended_children() {

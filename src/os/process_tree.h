@@ -45,6 +45,10 @@ class ProcessTree {
   bool lists_children_;
 };
 
+/// Whether the process that had this number at `since_ns` of the monotonic clock still runs. One
+/// that has ended and that nobody has waited for does not.
+bool process_runs(pid_t pid, int64_t since_ns);
+
 /// Bytes that ended children of this process have read, from what the kernel adds up when they are
 /// waited for.
 struct ChildrenIo {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "results/document.h"
 
 namespace stoker {
 namespace {
@@ -243,6 +244,13 @@ Machine machine_from_json(const Json& json) {
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::corrupt, fmt::format("no profile of a machine: {}", error.what()));
   }
+}
+
+Json probe_document(const Machine& machine, const std::vector<std::string>& profiles) {
+  Json json = document_header("probe");
+  json.update(to_json(machine));
+  json["profiles"] = profiles;
+  return json;
 }
 
 }  // namespace stoker

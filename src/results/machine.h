@@ -107,6 +107,8 @@ struct Machine {
 
 /// The members as docs/commands/probe.md describes them.
 Json to_json(const Machine& machine);
+/// What `stoker probe --json` prints; `profiles` are the files that keep it.
+Json probe_document(const Machine& machine, const std::vector<std::string>& profiles);
 /// Throws Error(corrupt) where `json` is no such document. What a later version added is ignored.
 Machine machine_from_json(const Json& json);
 

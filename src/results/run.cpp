@@ -55,6 +55,7 @@ Json to_json(const RunInfo& info) {
   json["stoker"] = info.version;
   json["command"] = info.command;
   json["host"] = info.host;
+  json["pid"] = info.pid;
   json["started"] = info.started;
   json["cores"] = info.cores;
   json["memory_limit_bytes"] = info.memory_limit;
@@ -95,6 +96,7 @@ RunInfo info_from(const std::string& directory) {
     take(json, "stoker", info.version);
     take(json, "command", info.command);
     take(json, "host", info.host);
+    take(json, "pid", info.pid);
     take(json, "started", info.started);
     take(json, "cores", info.cores);
     take(json, "memory_limit_bytes", info.memory_limit);
@@ -173,6 +175,7 @@ StepSeries steps_from(ColumnTable& table, const RunInfo& info) {
   series.pid = about_or<int64_t>(table, "pid", 0);
   series.rank = about_or<uint32_t>(table, "rank", 0);
   series.world = about_or<uint32_t>(table, "world", 1);
+  series.ended = about_or<bool>(table, "ended", false);
   series.sources = sources_of(table);
   // Hosts agree about the time of day at best: each process says how far its clock is from it.
   const auto offset = about_or<int64_t>(table, "time_of_day_ns", 0);
@@ -221,6 +224,14 @@ std::vector<ResourceSample> resources_from(ColumnTable& table) {
   return samples;
 }
 
+/// The new rows, with everything that the file has said about itself.
+ColumnTable read_more(const std::string& path, GrowingFile& file) {
+  ColumnTable table = read_new_columns(path, file.offset);
+  for (auto& [name, value] : table.about) file.about[name] = std::move(value);
+  table.about = file.about;
+  return table;
+}
+
 }  // namespace
 
 const std::vector<std::string>& resource_columns() {
@@ -247,13 +258,27 @@ void write_run_info(const RunInfo& info) {
   write_file(info.directory + "/run.json", as_bytes(text));
 }
 
-Run read_run(const std::string& directory) {
+RunInfo read_run_info(const std::string& directory) {
   if (!real_file_system().info(directory + "/run.json", true)) {
     throw Error(ErrorKind::not_found,
                 fmt::format("{}: is no run directory (it has no run.json)", printable(directory)));
   }
+  return info_from(directory);
+}
+
+StepSeries read_new_steps(const std::string& path, const RunInfo& info, GrowingFile& file) {
+  ColumnTable table = read_more(path, file);
+  return steps_from(table, info);
+}
+
+std::vector<ResourceSample> read_new_resources(const std::string& path, GrowingFile& file) {
+  ColumnTable table = read_more(path, file);
+  return resources_from(table);
+}
+
+Run read_run(const std::string& directory) {
   Run run;
-  run.info = info_from(directory);
+  run.info = read_run_info(directory);
   for (const DirectoryEntry& entry : real_file_system().list(directory)) {
     if (!entry.name.ends_with(".columns")) continue;
     try {

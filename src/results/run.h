@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct StepSeries {
   std::string file, host;
   int64_t pid = 0;
   uint32_t rank = 0, world = 1;
+  bool ended = false;  // its process says that nothing more comes
   std::vector<StepSource> sources;
   enum class Kind : uint8_t { step, end_of_epoch, mark };
   struct Row {
@@ -64,6 +66,7 @@ struct ResourceSample {
 struct RunInfo {
   std::vector<std::string> command;
   std::string directory, host, started, version;
+  int64_t pid = 0;  // of the process that made the directory; 0: not known
   uint32_t cores = 0;
   uint64_t memory_limit = 0;
   std::string slurm_job;
@@ -95,6 +98,17 @@ struct Run {
 void write_run_info(const RunInfo& info);
 /// Throws Error(not_found) where there is no run; what is damaged in it is named in the result.
 Run read_run(const std::string& directory);
+
+/// What run.json alone says; throws like read_run().
+RunInfo read_run_info(const std::string& directory);
+/// How far a file of a run that still grows has been read, and what it has said about itself.
+struct GrowingFile {
+  uint64_t offset = 0;
+  std::map<std::string, std::string> about;  // values as JSON text
+};
+/// What was added since the last call; throws Error where it cannot be read.
+StepSeries read_new_steps(const std::string& path, const RunInfo& info, GrowingFile& file);
+std::vector<ResourceSample> read_new_resources(const std::string& path, GrowingFile& file);
 
 /// The names of the columns of resources.columns, in the order of resource_values().
 const std::vector<std::string>& resource_columns();

@@ -338,6 +338,31 @@ def test_steps_are_not_compared_with_samples(timed, stoker_cli, tmp_path):
     assert stoker_cli("time", "--json", "--compare", "a", "b", cwd=tmp_path).json["verdict"] is None
 
 
+@pytest.mark.parametrize(
+    "options, why",
+    [
+        (["-I"], "python -I ignores PYTHONPATH"),
+        (["-W", "ignore", "-BE"], "python -E ignores PYTHONPATH"),
+        (["-X", "utf8", "-S", "-u"], "python -S ignores sitecustomize"),
+        (["-u"], None),
+        (["-c", "pass", "-I"], None),
+        (["-Wignore", "-m", "this", "-I"], None),
+    ],
+)
+def test_python_that_ignores_the_hook(timed, stoker_cli, tmp_path, options, why):
+    (tmp_path / "nothing.py").write_text("pass")
+    command = ["--", sys.executable, *options, "nothing.py"]
+    findings = [each["what"] for each in timed(*command)["findings"]]
+    finished = stoker_cli("time", *command, cwd=tmp_path)
+    general = "nothing that stoker knows was iterated over"
+    if why is None:
+        assert findings == [] and general in finished.stderr
+    else:
+        assert len(findings) == 1 and why in findings[0]
+        assert f"! no steps were seen: {why}" in finished.stderr and general not in finished.stderr
+    assert timed("--no-hook", *command)["findings"] == []
+
+
 def test_hostile_columns(stoker_cli, tmp_path):
     import struct
     import zlib

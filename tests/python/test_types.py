@@ -84,8 +84,14 @@ packed: stoker.PackResult = stoker.pack("a", b"b", split={"train": 0.9, "val": 0
 left_out: tuple[stoker.Fault, ...] = packed.left_out
 good: bool = stoker.check("x", compare=Path("y")).good
 depth: str = stoker.index("x", where="cache").depth
+timed: stoker.TimeResult = stoker.time(["python", Path("train.py")], run="r")
+rate: stoker.Interval | None = timed.samples_per_s
+changes: list[str] = [finding.change for finding in timed.findings]
+ask_for: int | None = stoker.scale(["train"], threads=[1, 2]).ask_for
+free: int | None = stoker.probe(".", b"/tmp", only=["storage"]).places[0].free_bytes
+written: str | None = stoker.report("a", Path("b"), output="x.html").output
 """
-WRONG = ["stoker.open(7)", "stoker.index('x', where='there')", "stoker.pack('x')", "stoker.open('x')[0].nope", "stoker.no"]
+WRONG = ["stoker.open(7)", "stoker.index('x', where='there')", "stoker.pack('x')", "stoker.probe(only=['disk'])", "stoker.report('r', format='pdf')", "stoker.open('x')[0].nope", "stoker.no"]
 
 
 @pytest.fixture(scope="module")
