@@ -234,7 +234,7 @@ def test_attach_and_follow(stoker_environment, stoker_cli, tmp_path):
         process.kill()
         process.wait()
     document = json.loads(watcher.communicate(timeout=60)[0])
-    assert document["cpu_seconds"] > 0.1 and document["exit_status"] == 0
+    assert document["cpu_seconds"] > 0.01 and document["exit_status"] == 0  # of a busy loop; others may be busy, too
     assert b"CPU" in follower.communicate(timeout=60)[0]
     assert "no process" in stoker_cli("time", "--attach", "999999999", status=1, cwd=tmp_path).stderr
 
