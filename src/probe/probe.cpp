@@ -26,8 +26,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uint64_t kLeastBytes = 8 << 20;  // with less, nothing that is written tells anything
-constexpr double kTrials = 26;             // in a place, about
+constexpr double kTrials = 26;  // in a place, about
 constexpr double kMemorySeconds = 3, kDecodeSeconds = 3, kGpuSeconds = 2, kCopySeconds = 0.4;
 
 /// A place while it is measured; what was written there stays until copies are done.
@@ -111,7 +110,7 @@ uint64_t bytes_for(const Place& place, const ProbeOptions& options, const Machin
 std::string write_problem(const Workspace& space) {
   const Place& place = space.place;
   if (!place.writable) return "cannot be written";
-  if (space.allowance.bytes < kLeastBytes) {
+  if (space.allowance.bytes < kLeastProbeBytes) {
     return fmt::format("too little room to write: {} free",
                        format_bytes(place.free_bytes.value_or(0)));
   }
