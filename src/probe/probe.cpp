@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr double kTrials = 26;             // in a place, about
+constexpr double kTrials = 26;  // in a place, about
 constexpr double kMemorySeconds = 3, kDecodeSeconds = 3, kGpuSeconds = 2, kCopySeconds = 0.4;
 
 /// A place while it is measured; what was written there stays until copies are done.
