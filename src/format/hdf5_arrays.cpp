@@ -32,12 +32,22 @@ class ArrayWalk {
     emit(cursor, number, count);
   }
 
-  /// Pages that were never written are left out: their bits in `written` are 0.
-  void pages(uint64_t address, uint64_t number, uint64_t count, Bytes written) {
+  /// Which pages of a block were written: bits, the first of them at `first`.
+  struct Written {
+    Bytes bits;
+    uint64_t first = 0;
+
+    bool has(uint64_t page) const {
+      const uint64_t bit = first + page;
+      return (std::to_integer<unsigned>(bits[bit / 8]) << (bit % 8) & 0x80U) != 0;
+    }
+  };
+
+  /// Pages that were never written are left out.
+  void pages(uint64_t address, uint64_t number, uint64_t count, const Written& written) {
     const uint64_t each = page_elements_ * element_size_ + 4;
     for (uint64_t p = 0; p * page_elements_ < count; ++p) {
-      const auto bits = std::to_integer<unsigned>(written[p / 8]);
-      if ((bits << (p % 8) & 0x80U) == 0) continue;
+      if (!written.has(p)) continue;
       const uint64_t first = p * page_elements_;
       page(address + p * each, number + first, std::min(page_elements_, count - first));
     }
@@ -91,7 +101,7 @@ class FixedArray : ArrayWalk {
     check_hdf5_checksum(cursor);
     begin(cursor, "FADB", header);
     if (paged) {
-      pages(address + length, 0, count, cursor.bytes((page_count + 7) / 8));
+      pages(address + length, 0, count, {cursor.bytes((page_count + 7) / 8), 0});
     } else {
       emit(cursor, 0, count);
     }
@@ -183,11 +193,13 @@ class ExtensibleArray : ArrayWalk {
     for (uint64_t i = 0; i < blocks; ++i) {
       const uint64_t block = cursor.address();
       if (block == kNowhere) continue;
-      read_block(block, number + i * elements, elements, written.subspan(i * bitmap, bitmap));
+      // There is room for whole bytes of every block, but the library fills it bit by bit.
+      const uint64_t first = paged ? i * (elements / page_elements_) : 0;
+      read_block(block, number + i * elements, elements, {written, first});
     }
   }
 
-  void read_block(uint64_t address, uint64_t number, uint64_t count, Bytes written) {
+  void read_block(uint64_t address, uint64_t number, uint64_t count, const Written& written) {
     const bool paged = count > page_elements_;
     const uint64_t head = 4 + 2 + bytes_.offset_size() + offset_bytes();
     if (count > bytes_.size()) {
@@ -200,7 +212,9 @@ class ExtensibleArray : ArrayWalk {
     begin(cursor, "EADB", header_);
     cursor.skip(offset_bytes());
     if (!paged) return emit(cursor, number, count);
-    if (written.size() * 8 < count / page_elements_) cursor.fail("pages where there are none");
+    if (written.bits.size() * 8 < written.first + count / page_elements_) {
+      cursor.fail("pages where there are none");
+    }
     pages(address + length, number, count, written);
   }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import hdf5_files
 import numpy as np
 import pytest
+import stoker
 from reading import assert_same_samples, read_dataset
 
 
@@ -35,6 +36,29 @@ def test_the_ways_of_finding_chunks_are_all_there(cases):
     assert b"TREE" in (cases / "indexes-earliest.h5").read_bytes()
     assert b"FRHP" in (cases / "many_links-latest.h5").read_bytes()
     assert b"SNOD" in (cases / "many_links-earliest.h5").read_bytes()
+
+
+DEEP = """
+import sys, h5py, numpy as np
+rows = 140000  # so many that the arrays which note the chunks have pages, and trees several levels
+with h5py.File(sys.argv[1], "w", libver="latest") as file:
+    data = np.arange(rows, dtype="i4")
+    file.create_dataset("extensible", data=data, chunks=(1,), maxshape=(None,))
+    file.create_dataset("fixed", data=data, chunks=(1,), maxshape=(rows,))
+    file.create_dataset("tree", data=data.reshape(rows, 1), chunks=(20, 1), maxshape=(None, None), compression="gzip")
+    file.create_dataset("packed", data=data, chunks=(20,), compression="gzip")
+"""
+
+
+def test_many_chunks(peer_hdf5, tmp_path):
+    peer_hdf5(DEEP, tmp_path / "deep.h5")
+    with pytest.warns(stoker.IndexBuiltWarning):
+        dataset = stoker.open(tmp_path / "deep.h5")
+    assert len(dataset) == 140000
+    for i in [*range(0, 140000, 61), 139999]:
+        assert {name: int(np.ravel(value)[0]) for name, value in dataset[i].items()} == dict.fromkeys(
+            ("extensible", "fixed", "packed", "tree"), i
+        )
 
 
 BIG_ENDIAN = """
