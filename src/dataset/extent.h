@@ -31,8 +31,13 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
-/// How a shard's bytes are to be read.
-enum class Compression : uint8_t { none, gzip, zstd };
+/// How a shard's bytes are to be read. All but `none` only front to back.
+enum class Compression : uint8_t {
+  none,
+  gzip,
+  zstd,
+  fortran,  // an .npy file in Fortran order, read as if it were in C order
+};
 
 /// One shard, as a segment identifies it. A segment may describe only the part of a large shard
 /// that lies in [begin, end); its parts cover the shard without a gap.

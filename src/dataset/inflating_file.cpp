@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/fortran_file.h"
 
 namespace stoker {
 namespace {
@@ -201,6 +202,7 @@ class InflatingFile final : public ReadableFile {
 std::unique_ptr<ReadableFile> inflate(std::unique_ptr<ReadableFile> file, const std::string& path,
                                       Compression compression) {
   if (compression == Compression::none) return file;
+  if (compression == Compression::fortran) return as_c_order(std::move(file), path);
   return std::make_unique<InflatingFile>(std::move(file), path, compression);
 }
 

@@ -18,8 +18,10 @@ namespace {
 constexpr uint64_t kMaxCount = 1'000'000;
 
 bool belongs_to_field(uint16_t kind) {
-  return kind >= static_cast<uint16_t>(TableKind::extents) &&
-         kind <= static_cast<uint16_t>(TableKind::present);
+  return (kind >= static_cast<uint16_t>(TableKind::extents) &&
+          kind <= static_cast<uint16_t>(TableKind::present)) ||
+         kind == static_cast<uint16_t>(TableKind::runs) ||
+         kind == static_cast<uint16_t>(TableKind::crcs);
 }
 
 }  // namespace
@@ -85,6 +87,8 @@ Segment::Segment(const std::string& path) : path_(path) {
     if (kind == TableKind::scalars) field.scalars = table;
     if (kind == TableKind::suffixes) field.suffixes = table;
     if (kind == TableKind::present) field.present = table;
+    if (kind == TableKind::runs) field.runs = table;
+    if (kind == TableKind::crcs) field.crcs = table;
   }
   shard_count_ = table(TableKind::shards).length / sizeof(ShardRecord);
   if (table(TableKind::key_ends).length / sizeof(uint64_t) != header_.samples ||
@@ -144,7 +148,8 @@ Shard Segment::shard(uint32_t number) const {
   const auto record = element<ShardRecord>(table(TableKind::shards), number, "shard");
   if (record.path_offset > table(TableKind::paths).length ||
       record.path_length > table(TableKind::paths).length - record.path_offset ||
-      record.compression > static_cast<uint32_t>(Compression::zstd) || record.begin > record.end) {
+      record.compression > static_cast<uint32_t>(Compression::fortran) ||
+      record.begin > record.end) {
     corrupt(fmt::format("shard {} makes no sense", number));
   }
   Shard shard;
@@ -177,14 +182,24 @@ std::string Segment::key(uint64_t sample) const {
   return key;
 }
 
+Extent Segment::extent_of(const FieldTables& tables, uint64_t sample) const {
+  if (!tables.runs.exists) {
+    return from_record(element<ExtentRecord>(tables.extents, sample, "extent"));
+  }
+  const auto run = element<RunRecord>(tables.runs, 0, "run");
+  const uint32_t crc = tables.crcs.exists ? element<uint32_t>(tables.crcs, sample, "checksum") : 0;
+  return from_record({run.offset + sample * run.stride, run.length, run.where, crc});
+}
+
 Located Segment::locate(uint64_t sample, uint32_t field) const {
   Located located;
   if (sample >= samples()) corrupt(fmt::format("no sample {}", sample));
   const Field& described = fields().at(field);
   if (field >= field_tables_.size()) return located;
   const FieldTables& tables = field_tables_[field];
-  if (tables.extents.exists) {
-    located.extent = from_record(element<ExtentRecord>(tables.extents, sample, "extent"));
+  const bool stored = tables.extents.exists || tables.runs.exists;
+  if (stored) {
+    located.extent = extent_of(tables, sample);
     located.present = located.extent.container != Container::absent;
     if (located.extent.container > Container::pieces) {
       corrupt(fmt::format("extent of sample {} makes no sense", sample));
@@ -203,7 +218,7 @@ Located Segment::locate(uint64_t sample, uint32_t field) const {
   if (tables.scalars.exists) {
     located.scalar = element<uint64_t>(tables.scalars, sample, "number");
     located.has_scalar = true;
-  } else if (!tables.extents.exists) {
+  } else if (!stored) {
     corrupt(fmt::format("field {} is neither stored nor inline", printable(described.name)));
   }
   return located;
@@ -213,6 +228,7 @@ void Segment::prefetch(uint64_t sample, uint32_t field) const {
   if (field >= field_tables_.size()) return;
   const FieldTables& tables = field_tables_[field];
   if (tables.extents.exists) file_->prefetch(tables.extents.offset + sample * sizeof(ExtentRecord));
+  if (tables.crcs.exists) file_->prefetch(tables.crcs.offset + sample * sizeof(uint32_t));
   if (tables.scalars.exists) file_->prefetch(tables.scalars.offset + sample * sizeof(uint64_t));
 }
 
@@ -272,7 +288,8 @@ void Segment::find_hash(uint64_t hash, std::vector<uint64_t>& found) const {
 void Segment::verify_all() const {
   for (const Table& table : general_) verify_table(table);
   for (const FieldTables& field : field_tables_) {
-    for (const Table* table : {&field.extents, &field.scalars, &field.suffixes, &field.present}) {
+    for (const Table* table : {&field.extents, &field.scalars, &field.suffixes, &field.present,
+                               &field.runs, &field.crcs}) {
       verify_table(*table);
     }
   }

@@ -38,8 +38,9 @@ enum class TableKind : uint16_t {
   pieces = 12,     // ExtentRecord: extents of fields that lie in several
   blocks = 13,     // BlockRecord
   here = 14,       // bytes of values that lie in no shard
-  runs = 15,       // reserved: equally spaced extents as start and stride
+  runs = 15,       // RunRecord: instead of `extents`, where they are equally spaced
   extras = 16,     // reserved: per-sample extras under a name, in files beside the segment
+  crcs = 17,       // u32 per sample: with `runs`, at full depth, the checksums of the extents
 };
 
 /// What a segment says about one field of one sample.
@@ -102,7 +103,7 @@ class Segment {
     bool exists = false;
   };
   struct FieldTables {
-    Table extents, scalars, suffixes, present;
+    Table extents, scalars, suffixes, present, runs, crcs;
   };
   struct Meta {
     std::vector<Field> fields;
@@ -115,13 +116,15 @@ class Segment {
   std::unique_ptr<Meta> read_meta() const;
   void verify_table(const Table& table) const;
   [[noreturn]] void corrupt(const std::string& cause) const;
+  /// Where a sample's field lies, from whichever table says it.
+  Extent extent_of(const FieldTables& tables, uint64_t sample) const;
   template <typename T>
   T element(const Table& table, uint64_t number, const char* what) const;
 
   std::string path_;
   Header header_;
   std::unique_ptr<PagedFile> file_;
-  std::array<Table, static_cast<size_t>(TableKind::extras) + 1> general_;  // by kind
+  std::array<Table, static_cast<size_t>(TableKind::crcs) + 1> general_;  // by kind
   std::vector<FieldTables> field_tables_;
   uint64_t shard_count_ = 0;
   // Set once, by whoever comes first; a lock could be held across a fork.

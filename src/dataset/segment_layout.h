@@ -44,6 +44,16 @@ struct ExtentRecord {
 };
 static_assert(sizeof(ExtentRecord) == 24);
 
+/// Extents of all samples that lie at equal distances in one container.
+struct RunRecord {
+  uint64_t offset;  // of the first sample
+  uint64_t stride;
+  uint64_t length;
+  uint32_t where;
+  uint32_t reserved;
+};
+static_assert(sizeof(RunRecord) == 32);
+
 struct ShardRecord {
   uint64_t path_offset;
   uint32_t path_length;

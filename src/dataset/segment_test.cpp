@@ -212,5 +212,39 @@ TEST_F(SegmentTest, ThreadedReadersSeeTheSame) {
   }
 }
 
+TEST_F(SegmentTest, EquallySpacedExtentsTakeLittle) {
+  for (const Depth depth : {Depth::structure, Depth::full}) {
+    SegmentWriter writer;
+    writer.add_shard({"x.npy", 1 << 30, 0, 0, 1 << 30, 0, Compression::none});
+    std::vector<Extent> expected;
+    for (uint32_t i = 0; i < 10'000; ++i) {
+      FoundField field = image(128 + i * 784ULL, 784);
+      field.extent.crc = depth == Depth::full ? i : 0;
+      expected.push_back(field.extent);
+      writer.add_sample(std::to_string(i), {&field, 1});
+    }
+    write(writer, depth);
+    const Segment segment(path());
+    segment.verify_all();
+    for (uint64_t i = 0; i < 10'000; i += 7) EXPECT_EQ(segment.locate(i, 0).extent, expected[i]);
+    EXPECT_THROW((void)segment.locate(10'000, 0), Error);
+    // Besides keys of 4 digits and what look-up by key takes.
+    EXPECT_LT(fs::file_size(path()), 10'000 * (depth == Depth::full ? 29 : 25));
+  }
+}
+
+TEST_F(SegmentTest, OneExtentElsewhereIsKept) {
+  SegmentWriter writer;
+  writer.add_shard({"x.npy", 1 << 30, 0, 0, 1 << 30, 0, Compression::none});
+  for (uint64_t i = 0; i < 100; ++i) {
+    const FoundField field = image(i == 99 ? 7 : i * 10, 10);
+    writer.add_sample(std::to_string(i), {&field, 1});
+  }
+  write(writer, Depth::full);
+  const Segment segment(path());
+  EXPECT_EQ(segment.locate(98, 0).extent, (Extent{Container::shard, 0, 980, 10, 77}));
+  EXPECT_EQ(segment.locate(99, 0).extent, (Extent{Container::shard, 0, 7, 10, 77}));
+}
+
 }  // namespace
 }  // namespace stoker

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <deque>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/bytes.h"
@@ -117,6 +118,22 @@ std::vector<HashedKey> sorted_by_hash(const std::vector<HashedKey>& keys) {
     std::sort(sorted.begin() + ends[i], sorted.begin() + ends[i + 1]);
   }
   return sorted;
+}
+
+/// The extents of a column as one run, where they lie in one shard at equal distances.
+std::optional<RunRecord> run_of(const std::vector<Extent>& extents) {
+  constexpr size_t kWorthIt = 8;
+  if (extents.size() < kWorthIt || extents[0].container != Container::shard) return std::nullopt;
+  const ExtentRecord first = to_record(extents[0]);
+  const uint64_t stride = extents[1].offset - first.offset;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    const ExtentRecord one = to_record(extents[i]);
+    if (one.where != first.where || one.length != first.length ||
+        one.offset != first.offset + i * stride) {
+      return std::nullopt;
+    }
+  }
+  return RunRecord{first.offset, stride, first.length, first.where, 0};
 }
 
 /// Whether an array's shape follows from what a field says and the number of its bytes.
@@ -363,9 +380,22 @@ SegmentEntry SegmentWriter::write(const std::string& directory, const std::strin
     std::transform(extents.begin(), extents.end(), made.begin(), to_record);
     return made;
   };
+  std::deque<std::vector<RunRecord>> runs;
+  std::deque<std::vector<uint32_t>> crcs;
   for (uint32_t f = 0; f < fields_.size(); ++f) {
     const Column& column = columns_[f];
-    if (!column.extents.empty()) tables.add(TableKind::extents, f, to_records(column.extents));
+    const std::optional<RunRecord> run = run_of(column.extents);
+    if (run) {
+      tables.add(TableKind::runs, f, runs.emplace_back(1, *run));
+    } else if (!column.extents.empty()) {
+      tables.add(TableKind::extents, f, to_records(column.extents));
+    }
+    if (run && depth == Depth::full) {
+      std::vector<uint32_t>& sums = crcs.emplace_back(samples());
+      std::transform(column.extents.begin(), column.extents.end(), sums.begin(),
+                     [](const Extent& extent) { return extent.crc; });
+      tables.add(TableKind::crcs, f, sums);
+    }
     for (const Extent& extent : column.extents) {
       if (extent.container == Container::file) ++entry.shards;
     }

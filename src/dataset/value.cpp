@@ -344,6 +344,13 @@ std::string encode_value(const Value& value, Encoding encoding) {
 }
 
 std::string encode_value(const Value& value, const Field& as) {
+  const bool number =
+      std::holds_alternative<int64_t>(value) || std::holds_alternative<double>(value);
+  if (number && as.encoding == Encoding::npy && as.dtype != DType::unknown) {
+    Field element = as;
+    element.encoding = Encoding::elements;
+    return write_npy(as.dtype, {}, as_bytes(encode_value(value, element)));
+  }
   if (!is_elements(as.encoding)) return encode_value(value, as.encoding);
   std::string stored(size_of(as.dtype), '\0');
   const MutableBytes element = std::as_writable_bytes(std::span(stored));

@@ -41,7 +41,7 @@ Value decode_scalar(const Field& field, uint64_t bits);
 /// The bytes that stand for `value` in `encoding`. Throws Error(unsupported) where it cannot.
 std::string encode_value(const Value& value, Encoding encoding);
 
-/// The same for a field that is stored as elements, which have its dtype and shape.
+/// The same as this field is stored; its elements have its dtype and shape.
 std::string encode_value(const Value& value, const Field& as);
 
 /// Turns the byte order of elements of this size.

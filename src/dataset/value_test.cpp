@@ -272,5 +272,28 @@ TEST(Value, PaddingIsNoPartOfTheText) {
   EXPECT_EQ(as_text(std::get<Bytes>(decode_value(bytes, as_bytes("\0\0"s)))), "");
 }
 
+TEST(Value, EncodesElementsOfAField) {
+  const Field half = elements_of(DType::float16, {}, Encoding::elements);
+  for (const double number : {0.0, -0.0, 1.0, -1.5, 65504.0, 0x1p-24, 0x1.8p-15, 0x1.ff8p-15}) {
+    const std::string stored = encode_value(Value(number), half);
+    EXPECT_EQ(std::get<double>(decode_value(half, as_bytes(stored))), number);
+  }
+  for (const double number : {0.1, 65536.0, 0x1p-25}) {
+    EXPECT_THROW((void)encode_value(Value(number), half), Error) << number;
+  }
+  const Field byte = elements_of(DType::uint8, {}, Encoding::elements);
+  EXPECT_EQ(encode_value(Value(int64_t{200}), byte), "\xC8");
+  EXPECT_THROW((void)encode_value(Value(int64_t{256}), byte), Error);
+  EXPECT_THROW((void)encode_value(Value(int64_t{-1}), byte), Error);
+  EXPECT_THROW((void)encode_value(Value(0.5), byte), Error);
+  const Field big = elements_of(DType::int16, {-1}, Encoding::elements_big);
+  EXPECT_EQ(encode_value(array_of<int16_t>(DType::int16, {2}, {1, 2}), big), "\0\1\0\2"s);
+  EXPECT_THROW((void)encode_value(array_of<int16_t>(DType::int16, {1, 2}, {1, 2}), big), Error);
+  EXPECT_THROW((void)encode_value(array_of<int8_t>(DType::int8, {2}, {1, 2}), big), Error);
+  Field npy = kNpy;
+  npy.dtype = DType::float32;
+  EXPECT_EQ(parse_npy(as_bytes(encode_value(Value(0.5), npy))).dtype, DType::float32);
+}
+
 }  // namespace
 }  // namespace stoker

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "format/arrow.h"
 #include "format/folder.h"
+#include "format/npy.h"
 #include "format/parquet.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
@@ -25,6 +26,7 @@ constexpr std::array kFormats = {
     Format{"arrow", detect_arrow, scan_arrow, &kArrowWrite},
     Format{"feather", detect_feather, scan_arrow, &kFeatherWrite},
     Format{"parquet", detect_parquet, scan_parquet, nullptr},
+    Format{"npy", detect_npy, scan_npy, &kNpyWrite},
     kFolder,  // takes any directory
 };
 
@@ -34,7 +36,6 @@ struct Magic {
 using namespace std::string_view_literals;
 constexpr std::array kMagics = {
     Magic{"\x89HDF\r\n\x1a\n"sv, "an HDF5 file"},
-    Magic{"\x93NUMPY"sv, "a NumPy array"},
     Magic{"FEA1"sv, "a Feather file of version 1 (pyarrow.feather reads it and writes version 2)"},
     Magic{"PARE"sv, "an encrypted Parquet file"},
     Magic{"hsqs"sv, "a squashfs image"},

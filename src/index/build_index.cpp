@@ -218,10 +218,13 @@ IndexResult build_index_at(const DatasetPaths& paths, const IndexOptions& option
   const Detected detected = detect_format(source);
   for (const Part& part : detected.layout.parts) {
     if (part.compression == Compression::none) continue;
+    const std::string_view why =
+        part.compression == Compression::fortran
+            ? "has an array in Fortran order, so the elements of a sample lie far apart"
+            : "is compressed as a whole, so no sample can be read without all before it";
     throw Error(ErrorKind::unsupported,
-                fmt::format("{}: is compressed as a whole, so no sample can be read without all "
-                            "before it: run stoker pack {} DESTINATION",
-                            printable(part.shard), printable(paths.path)));
+                fmt::format("{}: {}: run stoker pack {} DESTINATION", printable(part.shard), why,
+                            printable(paths.path)));
   }
   const uint32_t add_mode = mode_like(*source.file_system, source.root);
   // torchvision takes every directory in a folder of classes for one, `.stoker` too: there it is

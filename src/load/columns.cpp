@@ -40,6 +40,7 @@ ColumnPlan plan_column(const Field& field, uint32_t number) {
     plan.element = name_of(field.dtype);
     plan.shape.assign(field.shape->begin(), field.shape->end());
     plan.npy = field.encoding == Encoding::npy;
+    plan.elements = field.encoding == Encoding::elements;
   }
   if (!plan.element.empty()) {
     plan.row_bytes = std::accumulate(plan.shape.begin(), plan.shape.end(),

@@ -26,6 +26,7 @@ struct ColumnPlan {
   std::vector<uint64_t> shape;  // of a row
   size_t row_bytes = 0;
   bool npy = false;               // a row is stored as an .npy file: a header, then what is wanted
+  bool elements = false;          // a row is stored as what is wanted
   std::optional<double> padding;  // values become one array, filled up with this, with lengths
 
   /// Column for so many rows.

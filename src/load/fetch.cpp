@@ -63,8 +63,11 @@ void SampleFetcher::place(FetchedSamples& fetched, std::span<const uint32_t> row
   };
   const auto goes_straight = [&](const Item& item) {
     const ColumnPlan& column = *column_of(item);
-    return into != nullptr && cache_ == nullptr && column.kind == ColumnPlan::Kind::arrays &&
-           column.npy && item.length > column.row_bytes &&
+    if (into == nullptr || cache_ != nullptr || column.kind != ColumnPlan::Kind::arrays) {
+      return false;
+    }
+    if (column.elements) return item.length == column.row_bytes;
+    return column.npy && item.length > column.row_bytes &&
            item.length - column.row_bytes <= kLongestHeader;
   };
   fetched.row_ends.assign(rows.size(), 0);

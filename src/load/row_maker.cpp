@@ -132,6 +132,7 @@ void RowMaker::fill_array(const ColumnPlan& plan, const Item& item, const Reader
       !has_shape(array->shape, plan.shape)) {
     other_shape();
   }
+  if (array->data.data() == to) return;  // read straight to its place
   std::memcpy(to, array->data.data(), array->data.size());
 }
 

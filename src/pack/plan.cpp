@@ -272,15 +272,13 @@ bool lacks_types(const Schema& schema) {
 }
 
 void refuse_loss(const Conversion& conversion, const PackOptions& options) {
-  if (conversion.wanted().empty()) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("{}\nnothing is left to write", fmt::join(conversion.lossy(), "\n")));
-  }
-  if (conversion.lossy().empty() || options.lossy) return;
+  if (conversion.lossy().empty()) return;
+  const bool all = conversion.wanted().empty();
+  if (options.lossy && !all) return;
   throw Error(ErrorKind::unsupported,
-              fmt::format("{}\nnothing was written: choose another format, or add --lossy to leave "
-                          "that out",
-                          fmt::join(conversion.lossy(), "\n")));
+              fmt::format("{}\nnothing was written: {}", fmt::join(conversion.lossy(), "\n"),
+                          all ? "choose another format"
+                              : "choose another format, or add --lossy to leave that out"));
 }
 
 }  // namespace

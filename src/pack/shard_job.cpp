@@ -51,7 +51,9 @@ class ShardBuilder {
     }
     for (uint32_t s = 0; s < index_.manifest().segments.size() && !front_to_back_; ++s) {
       const Segment& source = index_.segment(s);
-      front_to_back_ = source.shard_count() > 0 && !source.plain_size(0);
+      for (uint32_t i = 0; i < source.shard_count() && !front_to_back_; ++i) {
+        front_to_back_ = !source.plain_size(i);
+      }
     }
   }
 
