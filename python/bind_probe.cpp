@@ -26,8 +26,7 @@ nb::object probe(const nb::list& places, const std::string& bytes, double second
   ProbeOptions options;
   for (const nb::handle place : places) options.places.push_back(to_path(place));
   options.bytes = to_size("bytes", bytes);
-  constexpr uint64_t kLeastBytes = 8 << 20;
-  if (options.bytes < kLeastBytes) {
+  if (options.bytes < kLeastProbeBytes) {
     throw Error(ErrorKind::usage, "bytes: with less than 8 MiB nothing can be measured");
   }
   options.seconds = seconds;

@@ -64,7 +64,7 @@ void choose_parts(ProbeOptions& options, const std::string& text) {
 }
 
 ProbeOptions options_of(const Arguments& arguments) {
-  constexpr uint64_t kMostSeconds = 3600, kMostThreads = 1024, kLeastBytes = 8 << 20;
+  constexpr uint64_t kMostSeconds = 3600, kMostThreads = 1024;
   ProbeOptions options;
   options.places = arguments.rest();
   if (arguments.flag("--quick")) {
@@ -72,7 +72,7 @@ ProbeOptions options_of(const Arguments& arguments) {
     options.seconds = 2;
   }
   options.bytes = arguments.size("--bytes").value_or(options.bytes);
-  if (options.bytes < kLeastBytes) {
+  if (options.bytes < kLeastProbeBytes) {
     throw Error(ErrorKind::usage, "--bytes: with less than 8 MiB nothing can be measured");
   }
   if (const auto seconds = arguments.number("--seconds", 1)) {

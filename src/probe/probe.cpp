@@ -26,8 +26,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uint64_t kLeastBytes = 8 << 20;  // with less, nothing that is written tells anything
-constexpr double kTrials = 26;             // in a place, about
+constexpr double kTrials = 26;  // in a place, about
 constexpr double kMemorySeconds = 3, kDecodeSeconds = 3, kGpuSeconds = 2, kCopySeconds = 0.4;
 
 /// A place while it is measured; what was written there stays until copies are done.
@@ -111,7 +110,7 @@ uint64_t bytes_for(const Place& place, const ProbeOptions& options, const Machin
 std::string write_problem(const Workspace& space) {
   const Place& place = space.place;
   if (!place.writable) return "cannot be written";
-  if (space.allowance.bytes < kLeastBytes) {
+  if (space.allowance.bytes < kLeastProbeBytes) {
     return fmt::format("too little room to write: {} free",
                        format_bytes(place.free_bytes.value_or(0)));
   }
@@ -148,7 +147,14 @@ void measure_written(Workspace& space, const ProbeOptions& options, Progress& pr
     large.bytes = allowance.bytes - 2 * reserved;
     space.file = std::make_unique<ProbeFile>(
         measure_writes(place, space.directory->path(), large, progress));
-    if (const Rate* write = place.best("write")) space.write_bytes_per_s = write->per_s;
+    if (const Rate* write = place.best("write")) {
+      space.write_bytes_per_s = write->per_s;
+    } else if (options.storage && !allowance.over()) {
+      place.problem = fmt::format(
+          "{} are too little to write with that many threads: give more "
+          "by --bytes, or fewer --threads",
+          format_bytes(allowance.bytes));
+    }
     if (options.storage) {
       measure_reads(place, *space.file, allowance, progress);
     } else {

@@ -25,6 +25,9 @@ struct ProbeOptions {
 /// become where storage is slow: no trial begins behind that.
 inline constexpr double kSecondsOfAllPlaces = 32, kGraceSeconds = 16;
 
+/// With less, nothing that is written to a place tells anything.
+inline constexpr uint64_t kLeastProbeBytes = 8 << 20;
+
 /// Measures this machine. A place that cannot be measured, or not all of it, says so in its
 /// `problem`; leaves no file behind, not even where it is interrupted. What a killed probe left
 /// is removed.
