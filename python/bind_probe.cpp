@@ -27,7 +27,7 @@ nb::object probe(const nb::list& places, const std::string& bytes, double second
   for (const nb::handle place : places) options.places.push_back(to_path(place));
   options.bytes = to_size("bytes", bytes);
   if (options.bytes < kLeastProbeBytes) {
-    throw Error(ErrorKind::usage, "bytes: with less than 32 MB nothing can be measured");
+    throw Error(ErrorKind::usage, "bytes: with less than 8 MiB nothing can be measured");
   }
   options.seconds = seconds;
   options.threads = threads;

@@ -73,7 +73,7 @@ ProbeOptions options_of(const Arguments& arguments) {
   }
   options.bytes = arguments.size("--bytes").value_or(options.bytes);
   if (options.bytes < kLeastProbeBytes) {
-    throw Error(ErrorKind::usage, "--bytes: with less than 32 MB nothing can be measured");
+    throw Error(ErrorKind::usage, "--bytes: with less than 8 MiB nothing can be measured");
   }
   if (const auto seconds = arguments.number("--seconds", 1)) {
     options.seconds = static_cast<double>(std::min(*seconds, kMostSeconds));

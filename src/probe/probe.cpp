@@ -147,7 +147,14 @@ void measure_written(Workspace& space, const ProbeOptions& options, Progress& pr
     large.bytes = allowance.bytes - 2 * reserved;
     space.file = std::make_unique<ProbeFile>(
         measure_writes(place, space.directory->path(), large, progress));
-    if (const Rate* write = place.best("write")) space.write_bytes_per_s = write->per_s;
+    if (const Rate* write = place.best("write")) {
+      space.write_bytes_per_s = write->per_s;
+    } else if (options.storage && !allowance.over()) {
+      place.problem = fmt::format(
+          "{} are too little to write with that many threads: give more "
+          "by --bytes, or fewer --threads",
+          format_bytes(allowance.bytes));
+    }
     if (options.storage) {
       measure_reads(place, *space.file, allowance, progress);
     } else {

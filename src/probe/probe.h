@@ -26,7 +26,7 @@ struct ProbeOptions {
 inline constexpr double kSecondsOfAllPlaces = 32, kGraceSeconds = 16;
 
 /// With less, nothing that is written to a place tells anything.
-inline constexpr uint64_t kLeastProbeBytes = 32'000'000;
+inline constexpr uint64_t kLeastProbeBytes = 8 << 20;
 
 /// Measures this machine. A place that cannot be measured, or not all of it, says so in its
 /// `problem`; leaves no file behind, not even where it is interrupted. What a killed probe left

@@ -193,6 +193,12 @@ def test_less_is_written_where_space_is_short(only_place, small_file_system):
     assert list(small.iterdir()) == []
 
 
+def test_too_little_for_so_many_threads(stoker_cli, tmp_path):
+    words = ["--bytes", "8MiB", "--seconds", "1", "--threads", "64", "--only", "storage", "--json"]
+    [measured] = stoker_cli("probe", tmp_path, *words, status=1).json["places"]
+    assert "too little to write with that many threads" in measured["problem"]
+
+
 def test_several_places_and_copies(stoker_cli, tmp_path):
     places = [tmp_path / "a", tmp_path / "b"]
     for each in places:
