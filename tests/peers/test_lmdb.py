@@ -114,7 +114,7 @@ def test_read_only_with_a_stale_reader(write, tmp_path, stoker_cli):
 @pytest.mark.parametrize("count", [0, 1, 5, 200])
 def test_what_we_write(peer_lmdb, stoker_cli, tmp_path, count):
     files = multi_file_samples(tmp_path / "files", count)
-    files |= {"n/big.bin": noise(1, 300_000), "n/a-1.txt": b"before", "n/a.txt": b"behind", "n/edge.bin": noise(2, 2025)}
+    files |= {"big.bin": noise(1, 300_000), "a-1.txt": b"before", "a.txt": b"behind", "edge.bin": noise(2, 2025)}
     write_files(tmp_path / "folder", files)
     stoker_cli("pack", tmp_path / "folder", tmp_path / "out", "--to", "lmdb")
     found = json.loads(peer_lmdb(READ, tmp_path / "out"))
