@@ -2,11 +2,12 @@
 #include "load/stage_clock.h"
 
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cinttypes>
 #include <cstdio>
+
+#include "os/node.h"
 
 namespace stoker {
 
@@ -47,9 +48,7 @@ int64_t StageClock::thread_time() const {
       std::sscanf(text, "%" SCNd64 " %" SCNd64, &on_core, &waited) == 2) {
     return on_core + waited;
   }
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  return thread_cpu_ns();
 }
 
 }  // namespace stoker

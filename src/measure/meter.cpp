@@ -9,7 +9,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <mutex>
@@ -35,11 +34,6 @@ void count_forks() {
   });
 }
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 /// As launchers say it: torchrun, Slurm, Open MPI, MPICH; 0 of 1 without one.
 std::pair<uint32_t, uint32_t> find_rank() {
   constexpr std::array<std::pair<const char*, const char*>, 4> kNames = {{
@@ -55,8 +49,8 @@ std::pair<uint32_t, uint32_t> find_rank() {
     return static_cast<uint32_t>(std::stoul(text));
   };
   for (const auto& [rank_name, world_name] : kNames) {
-    const auto rank = number(variable(rank_name));
-    const auto world = number(variable(world_name));
+    const auto rank = number(environment(rank_name));
+    const auto world = number(environment(world_name));
     if (rank && world) return {*rank, *world};
   }
   return {0, 1};
@@ -70,7 +64,7 @@ std::vector<std::string> own_command() {
 }
 
 std::string find_run(const std::string& wanted, const std::vector<std::string>& command) {
-  const std::string around = variable("STOKER_RUN");
+  const std::string around = environment("STOKER_RUN");
   if (!around.empty()) return around;
   try {
     return begin_run(wanted, command).directory;

@@ -25,14 +25,7 @@
 #include "os/output_file.h"
 
 namespace stoker {
-namespace {
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 RunInfo begin_run(const std::string& directory, const std::vector<std::string>& command) {
   RunInfo info;
@@ -43,8 +36,8 @@ RunInfo begin_run(const std::string& directory, const std::vector<std::string>& 
   info.pid = ::getpid();
   info.cores = usable_cores();
   info.memory_limit = cgroup_memory().limit;
-  info.slurm_job = variable("SLURM_JOB_ID");
-  info.visible_gpus = variable("CUDA_VISIBLE_DEVICES");
+  info.slurm_job = environment("SLURM_JOB_ID");
+  info.visible_gpus = environment("CUDA_VISIBLE_DEVICES");
   // Set to nothing it hides all; not set, none.
   if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr && info.visible_gpus.empty()) {
     info.visible_gpus = "none";
@@ -203,7 +196,7 @@ std::map<std::string, std::string> environment_for(const TimeOptions& options,
                                   printable(info.directory)));
     }
     const std::string directory = write_hook_files(info.directory);
-    const std::string before = variable("PYTHONPATH");
+    const std::string before = environment("PYTHONPATH");
     changes["PYTHONPATH"] = before.empty() ? directory : directory + ":" + before;
   }
   return changes;

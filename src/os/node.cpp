@@ -30,11 +30,16 @@ std::string host_name() {
   return name;
 }
 
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 std::string cache_directory() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache != '\0') return cache;
-  const char* home = std::getenv("HOME");
-  return std::string(home != nullptr ? home : "/tmp") + "/.cache";
+  const std::string cache = environment("XDG_CACHE_HOME");
+  if (!cache.empty()) return cache;
+  const std::string home = environment("HOME");
+  return (home.empty() ? "/tmp" : home) + "/.cache";
 }
 
 }  // namespace stoker

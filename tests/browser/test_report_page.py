@@ -120,7 +120,9 @@ def test_readable_on_a_telephone(chromium, page, tmp_path, dark):
 def pictures_in(pdf: bytes) -> list[int]:
     """Of each picture in it, how many of its bytes are not as the first."""
     found = []
-    for about, data in re.findall(rb"<<((?:(?!>>\s*stream).)*?/Subtype\s*/Image.*?)>>\s*stream\r?\n(.*?)endstream", pdf, re.S):
+    for about, data in re.findall(
+        rb"<<((?:(?!>>\s*stream).)*?/Subtype\s*/Image.*?)>>\s*stream\r?\n(.*?)endstream", pdf, re.S
+    ):
         assert b"/FlateDecode" in about, about
         pixels = zlib.decompressobj().decompress(data)
         found.append(len(pixels) - pixels.count(pixels[:1]))

@@ -19,7 +19,9 @@ def test_many_processes_may_index_at_once(stoker_environment, tmp_path):
             for _ in range(12)
         ]
         assert [process.wait() for process in processes] == [0] * 12
-        assert sorted(name for name in os.listdir(tmp_path / "d/.stoker") if not name.endswith(".seg")) == ["manifest.json"]
+        assert sorted(name for name in os.listdir(tmp_path / "d/.stoker") if not name.endswith(".seg")) == [
+            "manifest.json"
+        ]
         for path in (tmp_path / "d/.stoker").iterdir():
             path.unlink()
 

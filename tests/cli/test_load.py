@@ -12,7 +12,9 @@ def photos(tmp_path):
 
 
 def test_document(stoker_cli, photos):
-    result = stoker_cli("load", photos, "--epochs", "3", "--batch", "16", "--crop", "32", "--threads", "2", "--json").json
+    result = stoker_cli(
+        "load", photos, "--epochs", "3", "--batch", "16", "--crop", "32", "--threads", "2", "--json"
+    ).json
     assert [epoch["samples"] for epoch in result["epochs"]] == [50] * 3
     for epoch in result["epochs"]:
         assert epoch["samples_per_s"] == pytest.approx(50 / epoch["seconds"])
@@ -52,7 +54,9 @@ def test_bad_photo_is_named_and_skipped_when_asked(stoker_cli, photos):
     finished = stoker_cli("load", photos, "--skip-bad", "--json").json
     assert [epoch["samples"] for epoch in finished["epochs"]] == [49, 49]
     [bad] = finished["bad"]
-    assert (bad["shard"], bad["sample"], bad["field"]) == ("a/004.jpg", "a/004", "image") and "ends too early" in bad["cause"]
+    assert (bad["shard"], bad["sample"], bad["field"]) == ("a/004.jpg", "a/004", "image") and "ends too early" in bad[
+        "cause"
+    ]
 
 
 def test_wrong_use(stoker_cli, photos, tmp_path):

@@ -141,5 +141,3 @@ def test_files_beside_shards_are_counted(stoker_cli, tmp_path):
     finished = stoker_cli("pack", tmp_path / "d", tmp_path / "out")
     assert "2 files beside the shards" in finished.stdout
     assert stoker_cli("index", tmp_path / "d", "--json").json["unlisted"] == 2
-
-

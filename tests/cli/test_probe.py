@@ -46,7 +46,9 @@ def only_place(stoker_cli, place):
     """Measures storage and files of one place."""
 
     def run(*words, path=place, status=0, **options):
-        finished = stoker_cli("probe", path, "--only", "storage,files", *LITTLE, *words, "--json", status=status, **options)
+        finished = stoker_cli(
+            "probe", path, "--only", "storage,files", *LITTLE, *words, "--json", status=status, **options
+        )
         [measured] = finished.json["places"]
         return measured
 
@@ -351,7 +353,11 @@ def test_killed(stoker_environment, only_place, place):
 
 def test_others_at_work_are_left_alone(only_place, place):
     """A directory of another host that is young, and one that is no directory of ours."""
-    young, old, unlike = place / ".stoker-probe-other-host-abc", place / ".stoker-probe-old-host-abc", place / ".stoker-x"
+    young, old, unlike = (
+        place / ".stoker-probe-other-host-abc",
+        place / ".stoker-probe-old-host-abc",
+        place / ".stoker-x",
+    )
     for each in (young, old, unlike):
         each.mkdir()
     two_days_ago = time.time() - 2 * 86400

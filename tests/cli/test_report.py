@@ -60,12 +60,12 @@ def test_csv_of_figures(stoker_cli, run):
 
 
 def test_csv_of_steps(stoker_cli, tmp_path):
-    run = write_run(tmp_path / "run", [[Step(0.25, 0.5, 4), Step(0.5, 1, 8, epoch=1)]], loader="=cmd,\"x\"")
+    run = write_run(tmp_path / "run", [[Step(0.25, 0.5, 4), Step(0.5, 1, 8, epoch=1)]], loader='=cmd,"x"')
     text = stoker_cli("report", run, "--format", "steps", "-o", "-").stdout
     first, second = csv.DictReader(io.StringIO(text))
     assert (first["end_s"], first["wait_s"], first["step_s"]) == ("1.750000000", "0.250000000", "0.500000000")
     assert (second["end_s"], second["epoch"], second["samples"]) == ("3.250000000", "1", "8")
-    assert first["source"] == "'=cmd,\"x\""  # no formula
+    assert first["source"] == '\'=cmd,"x"'  # no formula
 
 
 def test_markdown_is_nothing_but_text(stoker_cli, tmp_path):

@@ -176,15 +176,15 @@ def test_a_run_needs_a_new_directory(stoker_cli, tmp_path):
 
 
 def test_two_at_once(stoker_environment, tmp_path):
-    both = [
-        subprocess.Popen([program(), "time", "--", "true"], cwd=tmp_path, env=stoker_environment) for _ in range(8)
-    ]
+    both = [subprocess.Popen([program(), "time", "--", "true"], cwd=tmp_path, env=stoker_environment) for _ in range(8)]
     assert [each.wait(timeout=60) for each in both] == [0] * 8
     assert len(list(tmp_path.glob("stoker-runs/*/run.json"))) == 8
 
 
 def test_a_killed_run_keeps_its_steps(stoker_environment, stoker_cli, tmp_path):
-    script = STEPS.replace("recorder.close()", "recorder.flush(); print('ready', flush=True); import time; time.sleep(60)")
+    script = STEPS.replace(
+        "recorder.close()", "recorder.flush(); print('ready', flush=True); import time; time.sleep(60)"
+    )
     (tmp_path / "steps.py").write_text(script)
     process = subprocess.Popen(
         [program(), "time", "--run", "r", "--", sys.executable, "steps.py", "100", "0.001"],
@@ -279,7 +279,9 @@ def test_trainings_one_after_the_other_are_not_ranks(timed, tmp_path):
     script = STEPS.replace("end = 0", "import time\nend = time.perf_counter_ns()")
     (tmp_path / "steps.py").write_text(script)
     # The second begins, by its clock, when the first has ended.
-    document = timed("--", "sh", "-c", f"{sys.executable} steps.py 100 0.004; sleep 1; {sys.executable} steps.py 90 0.004")
+    document = timed(
+        "--", "sh", "-c", f"{sys.executable} steps.py 100 0.004; sleep 1; {sys.executable} steps.py 90 0.004"
+    )
     assert len(document["ranks"]) == 1 and document["steps"] == 100
     assert document["samples_per_s"]["value"] == pytest.approx(32 / 0.005003, rel=0.001)
 
@@ -312,13 +314,24 @@ def test_a_reader_that_leaves_ends_the_command_as_it_would(stoker_environment, t
 
 
 def test_a_run_that_vanishes_does_not_end_the_command(stoker_cli, tmp_path):
-    finished = stoker_cli("time", "--run", "r", "--", "sh", "-c", "rm -rf r; echo on; exit 3", status=None, cwd=tmp_path)
+    finished = stoker_cli(
+        "time", "--run", "r", "--", "sh", "-c", "rm -rf r; echo on; exit 3", status=None, cwd=tmp_path
+    )
     assert finished.stdout == "on\n" and finished.returncode in (1, 3)
 
 
 def test_repeat_stops_when_asked_to(stoker_environment, tmp_path):
     process = subprocess.Popen(
-        [program(), "time", "--repeat", "3", "--", "sh", "-c", "trap 'exit 0' TERM; echo start; while :; do sleep 0.05; done"],
+        [
+            program(),
+            "time",
+            "--repeat",
+            "3",
+            "--",
+            "sh",
+            "-c",
+            "trap 'exit 0' TERM; echo start; while :; do sleep 0.05; done",
+        ],
         cwd=tmp_path,
         env=stoker_environment,
         stdout=subprocess.PIPE,

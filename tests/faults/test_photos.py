@@ -213,10 +213,14 @@ def hostile() -> dict[str, bytes]:
         "PNG with many texts": png(*(chunk(b"zTXt", b"%d\0\0" % i + eight_megabytes) for i in range(300))),
         "PNG with a profile that unfolds": png(chunk(b"iCCP", b"a\0\0" + eight_megabytes)),
         # Who believes the first bytes takes it for one pixel, and libpng for 300 x 300.
-        "PNG with its header in second place": behind_another[:8] + chunk(b"abCd", bytes([0, 0, 0, 1] * 2)) + behind_another[8:],
+        "PNG with its header in second place": behind_another[:8]
+        + chunk(b"abCd", bytes([0, 0, 0, 1] * 2))
+        + behind_another[8:],
         "882 scans": bomb_of_scans(500, 882),
         "200 scans of a large photo": bomb_of_scans(8000, 200),
-        "scans again and again": joined([*segments(saved(progressive=True))[:-1]] + segments(saved(progressive=True))[-2:] * 3000),
+        "scans again and again": joined(
+            [*segments(saved(progressive=True))[:-1]] + segments(saved(progressive=True))[-2:] * 3000
+        ),
         "4,000 restart markers": with_cjpeg("-restart", "1B") + b"\xff\xd0" * 4000,
         "12 bits": with_precision(12),
         "lossless": with_frame(0xC3),
@@ -229,7 +233,9 @@ def with_precision(bits: int) -> bytes:
 
 
 def with_frame(marker: int) -> bytes:
-    return b"".join([b"\xff\xd8"] + [b"\xff" + bytes([marker]) + p[2:] if m == SOF0 else p for m, p in segments(saved())])
+    return b"".join(
+        [b"\xff\xd8"] + [b"\xff" + bytes([marker]) + p[2:] if m == SOF0 else p for m, p in segments(saved())]
+    )
 
 
 def odd_but_good() -> dict[str, bytes]:
@@ -292,7 +298,9 @@ def outcomes(photos: dict[str, bytes], tmp_path: Path, environment) -> dict[str,
         assert results.pop() < MOST_SECONDS, name
         for result in results:
             kind, _, cause = result.partition(": ")
-            assert kind.startswith("pixels") or (kind in ("CorruptError", "UnsupportedError") and cause), f"{name}: {result}"
+            assert kind.startswith("pixels") or (kind in ("CorruptError", "UnsupportedError") and cause), (
+                f"{name}: {result}"
+            )
     return found
 
 
@@ -395,7 +403,13 @@ def test_crops_of_a_photo_without_its_last_scans():
     for kept in range(1, len(scans)):
         data = joined(parts[: scans[kept]] + parts[-1:])
         whole = stoker.decode(data)
-        for top, left, height, width in [(0, 0, 8, 8), (40, 60, 30, 50), (149, 199, 1, 1), (17, 0, 100, 200), (0, 33, 150, 1)]:
+        for top, left, height, width in [
+            (0, 0, 8, 8),
+            (40, 60, 30, 50),
+            (149, 199, 1, 1),
+            (17, 0, 100, 200),
+            (0, 33, 150, 1),
+        ]:
             part = stoker.decode(data, crop=(top, left, height, width))
             assert np.array_equal(part, whole[top : top + height, left : left + width]), (kept, top, left)
 

@@ -93,7 +93,9 @@ def assert_goes_on_where_it_stopped(run, peer, script, dataset, where, stopped_s
 
     whole = train("undisturbed", 3)
     assert len(whole) == len(losses(whole)) == 3 * COUNT // BATCH
-    assert train("resumed", 3, stop=4) + train("resumed", 3, stop=2) + train("resumed", 2) + train("resumed", 3) == whole
+    assert (
+        train("resumed", 3, stop=4) + train("resumed", 3, stop=2) + train("resumed", 2) + train("resumed", 3) == whole
+    )
 
 
 def test_pytorch_loop(run, peer_torch, dataset):
@@ -121,7 +123,9 @@ def test_ddp(run, peer_torch, dataset):
 
 
 def test_keras_fit(run, peer_tensorflow, dataset):
-    *lines, verdict = run(peer_tensorflow, EXAMPLES / "keras_fit.py", dataset, "--epochs", "2", "--batch-size", str(BATCH))
+    *lines, verdict = run(
+        peer_tensorflow, EXAMPLES / "keras_fit.py", dataset, "--epochs", "2", "--batch-size", str(BATCH)
+    )
     assert [line for line in lines if line.startswith("Epoch")] == ["Epoch 1/2", "Epoch 2/2"]
     assert sum(line.startswith(f"{COUNT // BATCH}/{COUNT // BATCH} - ") for line in lines) == 2
     assert len(losses(lines)) == 2

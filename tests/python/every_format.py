@@ -17,7 +17,11 @@ KEYS = [f"{'ab'[i % 2]}/{i:03d}" for i in sorted(range(COUNT), key=lambda i: (i 
 def fields_of(key: str) -> dict:
     """What the sample with this key should be, whatever the format; every third has no text."""
     number = int(key[-3:])
-    fields = {"image": f"image {key};".encode() * (number + 1), "label": number % 5, "extra": np.arange(number + 1, dtype="int64")}
+    fields = {
+        "image": f"image {key};".encode() * (number + 1),
+        "label": number % 5,
+        "extra": np.arange(number + 1, dtype="int64"),
+    }
     if number % 3:
         fields["txt"] = f"number {number}: grüße"
     return fields

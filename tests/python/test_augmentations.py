@@ -71,7 +71,10 @@ def test_seed_epoch_and_sample_decide_the_pixels():
     picture = np.random.default_rng(1).integers(0, 256, (20, 30, 3), dtype="uint8")
     before = picture.copy()
     steps = [RandAugment(3)._step(), ColorJitter(0.4, 0.4, 0.4, 0.1)._step(), RandomVerticalFlip()._step()]
-    found = [_core.apply_steps(picture, steps, *numbers) for numbers in [(1, 2, 3), (1, 2, 3), (2, 2, 3), (1, 3, 3), (1, 2, 4)]]
+    found = [
+        _core.apply_steps(picture, steps, *numbers)
+        for numbers in [(1, 2, 3), (1, 2, 3), (2, 2, 3), (1, 3, 3), (1, 2, 4)]
+    ]
     assert np.array_equal(picture, before)
     assert np.array_equal(found[0], found[1])
     assert len({each.tobytes() for each in found}) == 4

@@ -201,7 +201,11 @@ def test_compare_without_keys(tmp_path):
 
 
 def test_results_are_plain_values(source, tmp_path):
-    results = [stoker.pack(source, tmp_path / "to"), stoker.index(source), stoker.check(source, compare=tmp_path / "to")]
+    results = [
+        stoker.pack(source, tmp_path / "to"),
+        stoker.index(source),
+        stoker.check(source, compare=tmp_path / "to"),
+    ]
     for result in results:
         assert pickle.loads(pickle.dumps(result)) == result
         assert copy.deepcopy(result) == result

@@ -109,7 +109,9 @@ def test_resume_is_exact_with_other_ranks_and_threads(dataset):
         undisturbed = stoker.Loader(dataset, 16, RECIPE, seed=seed)
         undisturbed.load_state_dict({**undisturbed.state_dict(), "epoch": epoch})
         whole = fingerprints(undisturbed)
-        loaders = [stoker.Loader(dataset, batch_size, RECIPE, seed=seed, rank=r, world_size=before) for r in range(before)]
+        loaders = [
+            stoker.Loader(dataset, batch_size, RECIPE, seed=seed, rank=r, world_size=before) for r in range(before)
+        ]
         for loader in loaders:
             loader.load_state_dict({**loader.state_dict(), "epoch": epoch})
         steps = rng.randint(0, len(loaders[0]) - 1)
@@ -121,7 +123,9 @@ def test_resume_is_exact_with_other_ranks_and_threads(dataset):
             states.append(loader.state_dict())
         assert all(state == states[0] for state in states)
         for rank in range(after):
-            loader = stoker.Loader(dataset, rng.randint(1, 9), RECIPE, seed=seed, rank=rank, world_size=after, threads=3)
+            loader = stoker.Loader(
+                dataset, rng.randint(1, 9), RECIPE, seed=seed, rank=rank, world_size=after, threads=3
+            )
             loader.load_state_dict(states[0])
             for batch in loader:
                 take(batch, found)
@@ -281,9 +285,22 @@ def test_statistics(dataset):
 
 
 def test_wrong_use(dataset, tmp_path):
-    for words in ({"batch_size": 0}, {"rank": 2, "world_size": 2}, {"threads": -1}, {"on_error": "ignore"}, {"uneven": "no"},
-                  {"output": "jax"}, {"rank": 1}, {"mix": [1, 2]}, {"weights": [1.0]}, {"subset": [99]}, {"fields": ["depth"]},
-                  {"cache": "ram"}, {"shuffle": "half"}, {"block_size": "0", "shuffle": "blocks"}):
+    for words in (
+        {"batch_size": 0},
+        {"rank": 2, "world_size": 2},
+        {"threads": -1},
+        {"on_error": "ignore"},
+        {"uneven": "no"},
+        {"output": "jax"},
+        {"rank": 1},
+        {"mix": [1, 2]},
+        {"weights": [1.0]},
+        {"subset": [99]},
+        {"fields": ["depth"]},
+        {"cache": "ram"},
+        {"shuffle": "half"},
+        {"block_size": "0", "shuffle": "blocks"},
+    ):
         with pytest.raises(ValueError, match=next(iter(words))):
             stoker.Loader(dataset, **{"batch_size": 4, "transforms": RECIPE, **words})
     with pytest.raises(ValueError, match="a second step that resizes"):

@@ -227,7 +227,9 @@ def test_a_replaced_sample_leaves_nothing_behind(tmp_path):
             files[f"{i}.txt"] = b"of a bad sample"
     write_files(tmp_path / "d", files)
     stoker.pack(tmp_path / "d", tmp_path / "p")
-    loader = stoker.Loader(tmp_path / "p", 6, [Resize((4, 4))], fields=["txt", "image", "label"], on_error="replace", shuffle=False)
+    loader = stoker.Loader(
+        tmp_path / "p", 6, [Resize((4, 4))], fields=["txt", "image", "label"], on_error="replace", shuffle=False
+    )
     [batch] = loader
     assert batch["sample"].tolist() == [1, 1, 3, 3, 5, 5] and batch["label"].tolist() == [1, 1, 3, 3, 5, 5]
     assert batch["txt"] == [None] * 6
@@ -247,7 +249,9 @@ def test_wrong_types_and_contradictions(dataset):
     assert set(next(iter(stoker.Loader(dataset, 4, fields="label")))) == {"label", "sample"}
     with pytest.raises(ValueError, match="transforms change 'image'"):
         stoker.Loader(dataset, 4, [Resize((4, 4))], fields=["label"])
-    loader = stoker.Loader(dataset, 4, [PerBatch(lambda batch: {**batch, "twice": batch["label"] * 2})], fields=["label"])
+    loader = stoker.Loader(
+        dataset, 4, [PerBatch(lambda batch: {**batch, "twice": batch["label"] * 2})], fields=["label"]
+    )
     for batch in loader:  # no picture is needed for that
         assert np.array_equal(batch["twice"], 2 * batch["label"])
 

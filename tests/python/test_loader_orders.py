@@ -133,7 +133,9 @@ def test_every_sample_once_over_the_ranks_of_srun_mpi_and_torchrun(dataset):
         found = []
         for i in range(3):
             environment = {**os.environ, **others, rank: str(i), world: "3"}
-            run = subprocess.run([sys.executable, "-c", script, dataset], env=environment, capture_output=True, text=True)
+            run = subprocess.run(
+                [sys.executable, "-c", script, dataset], env=environment, capture_output=True, text=True
+            )
             assert run.returncode == 0, run.stderr
             found += map(int, run.stdout.split())
         assert sorted(found) == list(range(COUNT))

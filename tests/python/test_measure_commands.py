@@ -182,7 +182,9 @@ def test_wrong_options_of_probe(here):
 
 
 def test_ctrl_c_ends_probe(here):
-    script = "import stoker\ntry:\n    stoker.probe('.', seconds=600)\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+    script = (
+        "import stoker\ntry:\n    stoker.probe('.', seconds=600)\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+    )
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not [path for path in here.iterdir() if path.name.startswith(".")] and time.monotonic() < deadline:

@@ -184,9 +184,7 @@ def test_batches_are_counted_as_their_loader_makes_them():
 
 
 def test_ranks_share_a_run(tmp_path):
-    script = (
-        "import stoker\nmeter = stoker.Meter('r')\nfor batch in meter.watch([[0] * 4] * 70): pass\nmeter.flush()\n"
-    )
+    script = "import stoker\nmeter = stoker.Meter('r')\nfor batch in meter.watch([[0] * 4] * 70): pass\nmeter.flush()\n"
     for rank in ("0", "1"):
         subprocess.run(
             [sys.executable, "-c", script],

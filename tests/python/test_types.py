@@ -91,7 +91,15 @@ ask_for: int | None = stoker.scale(["train"], threads=[1, 2]).ask_for
 free: int | None = stoker.probe(".", b"/tmp", only=["storage"]).places[0].free_bytes
 written: str | None = stoker.report("a", Path("b"), output="x.html").output
 """
-WRONG = ["stoker.open(7)", "stoker.index('x', where='there')", "stoker.pack('x')", "stoker.probe(only=['disk'])", "stoker.report('r', format='pdf')", "stoker.open('x')[0].nope", "stoker.no"]
+WRONG = [
+    "stoker.open(7)",
+    "stoker.index('x', where='there')",
+    "stoker.pack('x')",
+    "stoker.probe(only=['disk'])",
+    "stoker.report('r', format='pdf')",
+    "stoker.open('x')[0].nope",
+    "stoker.no",
+]
 
 
 @pytest.fixture(scope="module")
