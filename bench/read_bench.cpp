@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Random reads through the index beside bare pread of the same ranges, and `check` beside a plain
-// loop of pread and CRC, interleaved in one process.
+// Random reads through the index beside bare pread of the same ranges, `check` and `index --full`
+// beside a plain loop of pread and CRC, interleaved in one process.
 //
 //   stoker_bench DATASET [reads] [rounds]        DATASET has an index of full depth
 
@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <random>
@@ -146,12 +147,15 @@ uint64_t plain_loop(const OpenedDataset& dataset, unsigned threads) {
   std::vector<Piece> pieces;
   uint64_t total = 0;
   for (uint32_t s = 0; s < dataset.index->manifest().segments.size(); ++s) {
-    const Shard shard = dataset.index->segment(s).shard(0);
-    for (uint64_t at = shard.begin; at < shard.end; at += kPiece) {
-      pieces.push_back(
-          {dataset.paths.root + "/" + shard.path, at, std::min(shard.end, at + kPiece)});
+    const Segment& segment = dataset.index->segment(s);
+    for (uint32_t number = 0; number < segment.shard_count(); ++number) {
+      const Shard shard = segment.shard(number);
+      for (uint64_t at = shard.begin; at < shard.end; at += kPiece) {
+        pieces.push_back(
+            {dataset.paths.root + "/" + shard.path, at, std::min(shard.end, at + kPiece)});
+      }
+      total += shard.end - shard.begin;
     }
-    total += shard.end - shard.begin;
   }
   parallel_for(pieces.size(), threads, [&](size_t i) {
     const int descriptor = ::open(pieces[i].path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -170,18 +174,34 @@ uint64_t plain_loop(const OpenedDataset& dataset, unsigned threads) {
   return total;
 }
 
+/// An index of full depth, into a directory of its own.
+void index_anew(const OpenedDataset& dataset) {
+  std::string directory = std::filesystem::temp_directory_path() / "stoker-bench-XXXXXX";
+  if (::mkdtemp(directory.data()) == nullptr) throw std::runtime_error("no temporary directory");
+  const Source source = source_at(dataset.paths, "", nullptr);
+  IndexOptions options;
+  options.depth = Depth::full;
+  const IndexResult result =
+      build_index_in(source, detect_format(source), directory + "/index", options);
+  if (result.samples != dataset.index->size()) throw std::runtime_error("not all was indexed");
+  std::filesystem::remove_all(directory);
+}
+
 void bench_check(const OpenedDataset& dataset, int rounds) {
-  std::vector<double> ours, theirs;
+  std::vector<double> checks, loops, indexes, loops_again;
   const unsigned threads = usable_cores();
   uint64_t bytes = plain_loop(dataset, threads);  // warm
   for (int i = 0; i < rounds; ++i) {
-    theirs.push_back(seconds([&] { plain_loop(dataset, threads); }));
-    ours.push_back(seconds([&] {
+    loops.push_back(seconds([&] { plain_loop(dataset, threads); }));
+    checks.push_back(seconds([&] {
       if (!check(dataset.paths.path, {}).good()) throw std::runtime_error("check found faults");
     }));
+    loops_again.push_back(seconds([&] { plain_loop(dataset, threads); }));
+    indexes.push_back(seconds([&] { index_anew(dataset); }));
   }
-  fmt::print("check of {} on {} threads\n", format_bytes(bytes), threads);
-  print_ratio("check / loop of pread + CRC", ours, theirs, bytes);
+  fmt::print("check and index of {} on {} threads\n", format_bytes(bytes), threads);
+  print_ratio("check / loop of pread + CRC", checks, loops, bytes);
+  print_ratio("index --full / loop of pread + CRC", indexes, loops_again, bytes);
 }
 
 }  // namespace

@@ -15,9 +15,6 @@ namespace nb = nanobind;
 namespace stoker::python {
 namespace {
 
-// What NumPy aligns its own memory to, and what any element type is content with.
-constexpr size_t kAlignment = 64;
-
 nb::object new_bytes(uint64_t size) {
   if (size > static_cast<uint64_t>(PY_SSIZE_T_MAX)) throw std::bad_alloc();
   PyObject* bytes = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
@@ -76,7 +73,7 @@ Fetched::Fetched(const Reader& reader, const std::vector<nb::object>& names, Bat
       bytes_[i] = new_bytes(item.length);
       item.data = reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes_[i].ptr()));
     } else if (type == FieldType::array) {
-      buffers_[i] = allocate(item.length);
+      buffers_[i] = array_memory(item.length);
       item.data = buffers_[i].get();
     } else {
       scratch_size += item.length;
@@ -88,14 +85,6 @@ Fetched::Fetched(const Reader& reader, const std::vector<nb::object>& names, Bat
   for (Item& item : batch_.items) {
     if (item.data == nullptr) item.data = std::exchange(next, next + item.length);
   }
-}
-
-Fetched::Buffer Fetched::allocate(size_t size) {
-  if (size > static_cast<size_t>(PY_SSIZE_T_MAX)) throw std::bad_alloc();
-  const size_t rounded = round_up(std::max<size_t>(size, 1), kAlignment);
-  Buffer buffer(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
-  if (!buffer) throw std::bad_alloc();
-  return buffer;
 }
 
 void Fetched::fetch() { failures_ = reader_.fetch(batch_); }
@@ -138,7 +127,7 @@ nb::object Fetched::take_value(size_t number) {
 }
 
 // The array keeps its memory alive and is the only one to use it, so it may be written to.
-nb::object Fetched::array(Array&& array, Buffer buffer) {
+nb::object Fetched::array(Array&& array, ArrayMemory buffer) {
   const nb::dlpack::dtype dtype = numpy_dtype(array.dtype);
   const std::byte* begin = array.data.data();
   const bool aligned = reinterpret_cast<uintptr_t>(begin) % size_of(array.dtype) == 0;
@@ -147,13 +136,13 @@ nb::object Fetched::array(Array&& array, Buffer buffer) {
   if (in_buffer && aligned) {
     data = buffer.get() + (begin - buffer.get());
   } else {
-    Buffer own = allocate(array.data.size());
+    ArrayMemory own = array_memory(array.data.size());
     std::copy_n(begin, array.data.size(), own.get());
     buffer = std::move(own);
     data = buffer.get();
   }
   const std::vector<size_t> shape(array.shape.begin(), array.shape.end());
-  const nb::capsule owner(buffer.get(), [](void* memory) noexcept { std::free(memory); });
+  const nb::capsule owner(buffer.get(), give_back);
   (void)buffer.release();
   return nb::cast(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, dtype));
 }

@@ -4,10 +4,10 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
+#include "array_memory.h"
 #include "dataset/reader.h"
 
 namespace stoker::python {
@@ -30,21 +30,15 @@ class Fetched {
   nanobind::dict take(size_t row);
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-  using Buffer = std::unique_ptr<std::byte[], Free>;
-
-  static Buffer allocate(size_t size);
   nanobind::object take_value(size_t number);
-  nanobind::object array(Array&& array, Buffer buffer);
+  nanobind::object array(Array&& array, ArrayMemory buffer);
 
   const Reader& reader_;
   const std::vector<nanobind::object>& names_;
   Batch batch_;
   std::vector<size_t> row_begins_;       // into batch_.items; one more than there are rows
   std::vector<nanobind::object> bytes_;  // per item of type bytes: what it is read into
-  std::vector<Buffer> buffers_;          // per item of type array: likewise
+  std::vector<ArrayMemory> buffers_;     // per item of type array: likewise
   std::unique_ptr<std::byte[]> scratch_;
   std::vector<ReadFailure> failures_;
 };

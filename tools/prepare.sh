@@ -25,6 +25,7 @@ libfmt-dev header:fmt/format.h
 nlohmann-json3-dev header:nlohmann/json.hpp
 libzstd-dev header:zstd.h
 zlib1g-dev header:zlib.h
+libdeflate-dev header:libdeflate.h
 liblz4-dev header:lz4frame.h
 libsnappy-dev header:snappy-c.h
 libjpeg62-turbo-dev header:jpeglib.h

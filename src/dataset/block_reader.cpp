@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/crc32c.h"
 #include "base/error.h"
@@ -35,6 +36,36 @@ std::vector<std::byte> read_block(ReadableFile& file, uint64_t file_size, const 
   }
 }
 
+namespace {
+
+uint64_t name_of(uint32_t segment, uint32_t number) { return uint64_t{segment} << 32 | number; }
+
+}  // namespace
+
+DecodedBlock BlockCache::find(uint32_t segment, uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(name_of(segment, number));
+  if (found == known_.end()) return nullptr;
+  kept_.splice(kept_.begin(), kept_, found->second);
+  return kept_.front().block;
+}
+
+void BlockCache::keep(uint32_t segment, uint32_t number, DecodedBlock block) {
+  if (block->size() > capacity_) return;
+  std::list<Kept> dropped;  // freed behind the lock
+  const std::lock_guard lock(mutex_);
+  const uint64_t name = name_of(segment, number);
+  if (known_.contains(name)) return;  // another thread was quicker
+  size_ += block->size();
+  kept_.push_front({name, std::move(block)});
+  known_.emplace(name, kept_.begin());
+  while (size_ > capacity_) {
+    size_ -= kept_.back().block->size();
+    known_.erase(kept_.back().name);
+    dropped.splice(dropped.begin(), kept_, std::prev(kept_.end()));
+  }
+}
+
 const std::vector<std::byte>& DecodedBlocks::get(uint32_t number) {
   // The blocks that one sample lies in, and some more.
   constexpr uint64_t kKeep = 64 << 20;
@@ -46,19 +77,19 @@ const std::vector<std::byte>& DecodedBlocks::get(uint32_t number) {
     Kept made;
     made.number = number;
     try {
-      made.bytes = decode_(number);
+      made.block = decode_(number);
+      size_ += made.block->size();
     } catch (const Error&) {
       made.failure = std::current_exception();
     }
-    size_ += made.bytes.size();
     kept_.push_front(std::move(made));
     while (size_ > kKeep && kept_.size() > 1) {
-      size_ -= kept_.back().bytes.size();
+      if (kept_.back().block) size_ -= kept_.back().block->size();
       kept_.pop_back();
     }
   }
   if (kept_.front().failure) std::rethrow_exception(kept_.front().failure);
-  return kept_.front().bytes;
+  return *kept_.front().block;
 }
 
 }  // namespace stoker

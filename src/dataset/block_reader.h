@@ -5,7 +5,10 @@
 #include <exception>
 #include <functional>
 #include <list>
+#include <memory>
+#include <mutex>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "dataset/extent.h"
@@ -18,11 +21,35 @@ namespace stoker {
 std::vector<std::byte> read_block(ReadableFile& file, uint64_t file_size, const Block& block,
                                   std::span<const Codec> chain, bool verify);
 
+using DecodedBlock = std::shared_ptr<const std::vector<std::byte>>;
+
+/// Decoded blocks that were used last, for all threads of a Reader: whoever reads samples one by
+/// one decodes the block that several of them lie in once.
+class BlockCache {
+ public:
+  explicit BlockCache(uint64_t capacity) : capacity_(capacity) {}
+
+  /// Null where it is not known.
+  DecodedBlock find(uint32_t segment, uint32_t number);
+  void keep(uint32_t segment, uint32_t number, DecodedBlock block);
+
+ private:
+  struct Kept {
+    uint64_t name = 0;
+    DecodedBlock block;
+  };
+  const uint64_t capacity_;
+  std::mutex mutex_;
+  std::list<Kept> kept_;  // last used first
+  std::unordered_map<uint64_t, std::list<Kept>::iterator> known_;
+  uint64_t size_ = 0;
+};
+
 /// The decoded blocks of one segment that were used last, so that neighbours in one need it decoded
 /// once. Belongs to one thread.
 class DecodedBlocks {
  public:
-  using Decode = std::function<std::vector<std::byte>(uint32_t number)>;
+  using Decode = std::function<DecodedBlock(uint32_t number)>;
   explicit DecodedBlocks(Decode decode) : decode_(std::move(decode)) {}
 
   /// Of block `number`, until the next call. A block that cannot be decoded throws each time, but
@@ -32,7 +59,7 @@ class DecodedBlocks {
  private:
   struct Kept {
     uint32_t number = 0;
-    std::vector<std::byte> bytes;
+    DecodedBlock block;
     std::exception_ptr failure;
   };
   Decode decode_;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <zlib.h>
+#include <libdeflate.h>
 #include <zstd.h>
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <new>
 
@@ -29,41 +28,26 @@ void more_room(std::vector<std::byte>& decoded, uint64_t limit) {
 }  // namespace
 
 std::vector<std::byte> decode_zlib(Bytes stored, std::string_view /*parameters*/, uint64_t limit) {
-  struct End {
-    void operator()(z_stream* stream) const { inflateEnd(stream); }
-  };
-  z_stream stream{};
-  constexpr int kZlibOrGzip = 15 + 32;
-  if (inflateInit2(&stream, kZlibOrGzip) != Z_OK) throw std::bad_alloc();
-  const std::unique_ptr<z_stream, End> end(&stream);
+  thread_local const std::unique_ptr<libdeflate_decompressor,
+                                     decltype(&libdeflate_free_decompressor)>
+      decompressor(libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
+  if (!decompressor) throw std::bad_alloc();
+  constexpr std::byte kGzip[] = {std::byte{0x1f}, std::byte{0x8b}};
+  const bool gzip = stored.size() > 1 && stored[0] == kGzip[0] && stored[1] == kGzip[1];
+  const auto decompress = gzip ? libdeflate_gzip_decompress_ex : libdeflate_zlib_decompress_ex;
   std::vector<std::byte> decoded = first_room(stored.size(), limit);
-  // zlib counts in 32 bits.
-  const auto portion = [](uint64_t bytes) {
-    return static_cast<uInt>(std::min<uint64_t>(bytes, std::numeric_limits<uInt>::max()));
-  };
-  uint64_t taken = 0;
-  uint64_t made = 0;
-  for (int status = Z_OK; status != Z_STREAM_END;) {
-    if (made == decoded.size() && made < limit) more_room(decoded, limit);
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(stored.data() + taken));
-    stream.avail_in = portion(stored.size() - taken);
-    stream.next_out = reinterpret_cast<Bytef*>(decoded.data() + made);
-    stream.avail_out = portion(decoded.size() - made);
-    const uInt in = stream.avail_in;
-    const uInt out = stream.avail_out;
-    status = inflate(&stream, Z_NO_FLUSH);
-    taken += in - stream.avail_in;
-    made += out - stream.avail_out;
-    if (status == Z_STREAM_END || (made == limit && status == Z_BUF_ERROR)) break;
-    const bool stuck = status == Z_BUF_ERROR || (taken == stored.size() && stream.avail_out > 0);
-    if (stuck) corrupt("compressed bytes are cut off");
-    if (status != Z_OK) {
-      corrupt(fmt::format("compressed bytes are damaged{}{}", stream.msg != nullptr ? ": " : "",
-                          stream.msg != nullptr ? stream.msg : ""));
+  for (;;) {
+    size_t made = 0;
+    const libdeflate_result result = decompress(decompressor.get(), stored.data(), stored.size(),
+                                                decoded.data(), decoded.size(), nullptr, &made);
+    if (result == LIBDEFLATE_SUCCESS) {
+      decoded.resize(made);
+      return decoded;
     }
+    if (result != LIBDEFLATE_INSUFFICIENT_SPACE) corrupt("compressed bytes are damaged or cut off");
+    if (decoded.size() == limit) return decoded;  // more than it should be, which the caller says
+    more_room(decoded, limit);
   }
-  decoded.resize(made);
-  return decoded;
 }
 
 std::vector<std::byte> decode_zstd(Bytes stored, std::string_view /*parameters*/, uint64_t limit) {

@@ -33,10 +33,12 @@ struct Reader::Fetcher {
       : process(::getpid()),
         files(options.file_system != nullptr ? *options.file_system : real_file_system(),
               options.roots, options.open_files),
+        blocks(options.block_cache),
         pool(threads) {}
 
   const pid_t process;
   ShardFiles files;
+  BlockCache blocks;
   WorkerPool pool;
 };
 
@@ -277,8 +279,8 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
   const auto work = [&](OpenShard& shard, size_t number) {
     const Run& run = runs[number];
     const std::span<const uint32_t> items(order.data() + run.first, run.last - run.first);
-    const Segment& segment = index_->segment(batch.items[items.front()].segment);
-    DecodedBlocks blocks([&](uint32_t block) { return decode_block(shard, segment, block); });
+    const uint32_t segment = batch.items[items.front()].segment;
+    DecodedBlocks blocks([&](uint32_t block) { return shared_block(shard, segment, block); });
     bool fetched = items.size() > 1 && is_plain(batch.items[items.front()]);
     if (fetched) {
       try {
@@ -370,6 +372,12 @@ void Reader::fetch_extent(OpenShard& shard, DecodedBlocks& blocks, const Segment
     }
     return;
   }
+  const bool alone = into.size() == segment.block(extent.number).decoded_length;
+  if (alone && extent.offset == 0) {  // nobody else needs it
+    const std::vector<std::byte> decoded = decode_block(shard, segment, extent.number);
+    std::memcpy(into.data(), decoded.data(), into.size());
+    return;
+  }
   const std::vector<std::byte>& decoded = blocks.get(extent.number);
   if (extent.offset > decoded.size() || into.size() > decoded.size() - extent.offset) {
     throw Error(ErrorKind::corrupt, "lies outside of its block: run stoker index");
@@ -386,6 +394,15 @@ std::vector<std::byte> Reader::decode_block(OpenShard& shard, const Segment& seg
   ReadableFile& file = shard.open(segment, block.shard);
   return read_block(file, segment.shard(block.shard).size, block,
                     segment.codec_chains()[block.codecs], options_.verify);
+}
+
+DecodedBlock Reader::shared_block(OpenShard& shard, uint32_t segment, uint32_t number) const {
+  BlockCache& cache = shard.fetcher.blocks;
+  if (DecodedBlock known = cache.find(segment, number)) return known;
+  auto decoded = std::make_shared<const std::vector<std::byte>>(
+      decode_block(shard, index_->segment(segment), number));
+  cache.keep(segment, number, decoded);
+  return decoded;
 }
 
 Value Reader::decode(const Item& item) const {

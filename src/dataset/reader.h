@@ -26,6 +26,7 @@ struct ReaderOptions {
   bool checksum = false;           // compute Item::crc also where the index has none
   bool fetch_inline = false;       // read the bytes of numbers that lie in the index as well
   size_t open_files = 64;
+  uint64_t block_cache = 64 << 20;    // bytes of decoded blocks that are kept for the next fetch
   FileSystem* file_system = nullptr;  // the real one
 };
 
@@ -102,6 +103,7 @@ class Reader {
                     const Extent& extent, MutableBytes into) const;
   std::vector<std::byte> decode_block(OpenShard& shard, const Segment& segment,
                                       uint32_t number) const;
+  DecodedBlock shared_block(OpenShard& shard, uint32_t segment, uint32_t number) const;
 
   std::shared_ptr<const Index> index_;
   ReaderOptions options_;

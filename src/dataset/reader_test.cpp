@@ -170,24 +170,90 @@ TEST_F(ReaderTest, RootsAreTriedInTurn) {
   EXPECT_EQ(text(read_many(Reader(index, staged), std::vector<uint64_t>{1}), 0), contents(1));
 }
 
-TEST_F(ReaderTest, BlocksAreDecodedAndChecked) {
-  const std::string plain = "hello, block";
-  std::string stored(ZSTD_compressBound(plain.size()), '\0');
-  stored.resize(ZSTD_compress(stored.data(), stored.size(), plain.data(), plain.size(), 1));
-  files_.add_file("/data/b.bin", "xx" + stored, 7);
-  SegmentWriter writer;
-  writer.add_shard({"b.bin", stored.size() + 2, 7, 0, stored.size() + 2, 0, Compression::none});
-  const uint32_t chain = writer.add_codecs({{static_cast<uint16_t>(CodecId::zstd), ""}});
-  writer.add_block({0, 2, stored.size(), plain.size(), chain, crc32c(as_bytes(stored)), true});
-  FoundField field;
-  field.name = "data";
-  field.extent = {Container::block, 0, 7, 5, crc32c(as_bytes("block"))};
-  writer.add_sample("k", {&field, 1});
-  const auto index = finish(writer, Depth::full);
-  EXPECT_EQ(text(read_many(Reader(index, options()), std::vector<uint64_t>{0}), 0), "block");
-  stored[stored.size() - 1] ^= 1;
-  files_.add_file("/data/b.bin", "xx" + stored, 7);
-  EXPECT_THROW((void)read_many(Reader(index, options()), std::vector<uint64_t>{0}), Error);
+/// `count` blocks, each "hello, block N", of which a sample is what follows the comma.
+class BlockReaderTest : public ReaderTest {
+ protected:
+  static std::string plain(uint64_t number) { return fmt::format("hello, block {:04}", number); }
+
+  static std::string stored(uint64_t number) {
+    const std::string from = plain(number);
+    std::string to(ZSTD_compressBound(from.size()), '\0');
+    to.resize(ZSTD_compress(to.data(), to.size(), from.data(), from.size(), 1));
+    return to;
+  }
+
+  std::shared_ptr<const Index> make_blocks(uint64_t count) {
+    SegmentWriter writer;
+    const uint32_t chain = writer.add_codecs({{static_cast<uint16_t>(CodecId::zstd), ""}});
+    std::string shard;
+    for (uint64_t i = 0; i < count; ++i) {
+      const std::string block = stored(i);
+      writer.add_block(
+          {0, shard.size(), block.size(), plain(i).size(), chain, crc32c(as_bytes(block)), true});
+      shard += block;
+      FoundField field;
+      field.name = "data";
+      const std::string sample = plain(i).substr(7);
+      field.extent = {Container::block, static_cast<uint32_t>(i), 7, sample.size(),
+                      crc32c(as_bytes(sample))};
+      writer.add_sample("k" + std::to_string(i), {&field, 1});
+    }
+    writer.add_shard({"b.bin", shard.size(), 7, 0, shard.size(), 0, Compression::none});
+    files_.add_file("/data/b.bin", shard, 7);
+    return finish(writer, Depth::full);
+  }
+
+  std::string read_one(const Reader& reader, uint64_t sample) {
+    return text(read_many(reader, std::vector{sample}), 0);
+  }
+};
+
+TEST_F(BlockReaderTest, BlocksAreDecodedAndChecked) {
+  const auto index = make_blocks(1);
+  EXPECT_EQ(read_one(Reader(index, options()), 0), "block 0000");
+  std::string damaged = stored(0);
+  damaged[damaged.size() - 1] ^= 1;
+  files_.add_file("/data/b.bin", damaged, 7);
+  EXPECT_THROW((void)read_one(Reader(index, options()), 0), Error);
+}
+
+TEST_F(BlockReaderTest, ABlockStaysForTheNextRead) {
+  const Reader reader(make_blocks(3), options());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(read_one(reader, 1), "block 0001");
+  EXPECT_EQ(files_.reads(), 1U);
+}
+
+TEST_F(BlockReaderTest, WhatWasUsedLongestAgoMakesRoom) {
+  ReaderOptions two = options();
+  two.block_cache = 2 * plain(0).size();
+  const Reader reader(make_blocks(3), two);
+  for (const uint64_t sample : {0, 1, 0, 2, 0}) (void)read_one(reader, sample);
+  EXPECT_EQ(files_.reads(), 3U);
+  (void)read_one(reader, 1);
+  EXPECT_EQ(files_.reads(), 4U);
+}
+
+TEST_F(BlockReaderTest, ABlockThatIsTooLargeIsNotKept) {
+  ReaderOptions none = options();
+  none.block_cache = plain(0).size() - 1;
+  const Reader reader(make_blocks(1), none);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(read_one(reader, 0), "block 0000");
+  EXPECT_EQ(files_.reads(), 3U);
+}
+
+TEST_F(BlockReaderTest, ThreadedReadsShareBlocks) {
+  ReaderOptions some = options(4);
+  some.block_cache = 50 * plain(0).size();
+  const Reader reader(make_blocks(200), some);
+  std::vector<std::jthread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t i = 0; i < 2000; ++i) {
+        const uint64_t sample = (i * 37 + t) % 200;
+        EXPECT_EQ(read_one(reader, sample), fmt::format("block {:04}", sample));
+      }
+    });
+  }
 }
 
 TEST_F(ReaderTest, ThreadedReadsGiveTheSame) {

@@ -45,10 +45,11 @@ class FieldSource {
     return *files_[shard];
   }
 
-  std::vector<std::byte> decode(uint32_t number) {
+  DecodedBlock decode(uint32_t number) {
     const Block& block = segment_.blocks()[number];
-    return read_block(file(block.shard), segment_.shards()[block.shard].size, block,
-                      segment_.codec_chain(block.codecs), true);
+    return std::make_shared<const std::vector<std::byte>>(
+        read_block(file(block.shard), segment_.shards()[block.shard].size, block,
+                   segment_.codec_chain(block.codecs), true));
   }
 
   void add(const Extent& extent, FieldPlace& place) {

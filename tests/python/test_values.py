@@ -168,3 +168,19 @@ def test_damaged_array_is_an_error(tmp_path):
     for word in ("x.tar", "'b'", "npy"):
         assert word in str(caught.value)
     assert len(ds["c"]["npy"]) == 4
+
+
+def test_arrays_do_not_share_memory_that_is_used_again(tmp_path):
+    """What an array no longer needs serves the next one, but nobody else's."""
+    rows = np.arange(40 * 20_000, dtype="int32").reshape(40, 20_000)
+    np.save(tmp_path / "x.npy", rows)
+    dataset = open_quietly(tmp_path / "x.npy")
+    kept = []
+    for turn in range(6):
+        values = [sample["x"] for sample in dataset.read_many(range(40))]
+        assert all(np.array_equal(value, row) for value, row in zip(values, rows))
+        assert all(value.ctypes.data % 64 == 0 for value in values)
+        kept.append((turn, values[turn]))
+        for value in values[6:]:
+            value[:] = -1
+    assert all(np.array_equal(value, rows[turn]) for turn, value in kept)
