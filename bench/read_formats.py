@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random reads of 100 kB samples from each format, beside the format's own library, interleaved, in one run.
 
-    bench/formats.py [--rounds 9] [--samples 2000] [--reads 1000] [--threads 2] [--only hdf5,lmdb,...] [--directory /tmp]
+    bench/read_formats.py [--rounds 9] [--samples 2000] [--reads 1000] [--threads 2] [--only hdf5,lmdb,...] [--directory /tmp]
 
 One set of samples, in each format as its own library writes it, read from a warm cache. stoker has an index with
 checksums, and compares them. Every contender is one process that stays; they take turns, another one first in each round.
