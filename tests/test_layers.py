@@ -80,6 +80,37 @@ def test_includes_follow_the_table() -> None:
     assert violations(ROOT, layers) == []
 
 
+TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)(?: final)?(?: : [^;]*)? \{")
+
+
+def types_of(text: str) -> set[str]:
+    """The types that a file defines at namespace scope, outside anonymous namespaces."""
+    names, scopes = set(), []
+    for line in text.splitlines():
+        if opened := re.match(r"namespace ?([\w:]*) \{", line):
+            scopes.append(opened[1])
+        elif line.startswith("}  // namespace"):
+            scopes.pop()
+        elif (defined := TYPE.match(line)) and scopes and all(scopes):
+            names.add("::".join([*scopes, defined[1]]))
+    return names
+
+
+def test_every_type_is_defined_once() -> None:
+    """Two of one name are one to the linker, which then takes the code of either for both."""
+    where: dict[str, list[str]] = {}
+    for file in [*ROOT.glob("src/**/*.h"), *ROOT.glob("src/**/*.cpp"), *ROOT.glob("python/*.[hc]*")]:
+        for name in types_of(file.read_text()):
+            where.setdefault(name, []).append(str(file.relative_to(ROOT)))
+    assert "stoker::Reader" in where and "stoker::Error" in where
+    assert {name: files for name, files in where.items() if len(files) > 1} == {}
+
+
+def test_types_are_found() -> None:
+    text = "namespace a {\nnamespace {\nstruct B {\n};\n}  // namespace\nclass C final : public D {\n};\nstruct E;\n}  // namespace a\n"
+    assert types_of(text) == {"a::C"}
+
+
 TABLE = """
 | folder | what lives there | may include |
 |---|---|---|

@@ -181,7 +181,7 @@ class Verifier {
   void shard(const Segment& segment, uint32_t number, unsigned threads, bool rest_is_good);
   void file(const Segment& segment, uint64_t sample, uint32_t field, const Located& located);
   uint32_t compare_fields(const Segment& segment, const Shard& shard, std::span<const Owned> owners,
-                          std::span<const Region> regions);
+                          std::span<const DigestRegion> regions);
 
   template <typename Visit>
   void files(const Segment& segment, unsigned threads, const Visit& visit) {
@@ -207,7 +207,8 @@ class Verifier {
 /// Names the fields whose bytes have changed; returns by what that alters the checksum of
 /// the whole shard.
 uint32_t Verifier::compare_fields(const Segment& segment, const Shard& shard,
-                                  std::span<const Owned> owners, std::span<const Region> regions) {
+                                  std::span<const Owned> owners,
+                                  std::span<const DigestRegion> regions) {
   uint32_t change = 0;
   uint64_t covered = shard.begin;
   for (size_t i = 0; i < owners.size(); ++i) {
@@ -267,7 +268,7 @@ void Verifier::shard(const Segment& segment, uint32_t number, unsigned threads, 
   // A large shard has several segments: the first one reports.
   if (!unchanged(shard.path, shard.size, 0, "", "", begins(shard))) return;
   const std::vector<Owned> owners = fields_in(segment, number);
-  std::vector<Region> regions;
+  std::vector<DigestRegion> regions;
   regions.reserve(owners.size());
   for (const Owned& owner : owners) regions.push_back({owner.offset, owner.length, 0, {}});
   try {

@@ -52,16 +52,16 @@ uint64_t decoding_cost(const Index& index, const Item& item) {
   return block ? kSlower * index.segment(item.segment).block(*block).decoded_length : 0;
 }
 
-std::vector<Run> merge_runs(const Index& index, const std::vector<Item>& items,
-                            std::vector<uint32_t>& order) {
+std::vector<ReadRun> merge_runs(const Index& index, const std::vector<Item>& items,
+                                std::vector<uint32_t>& order) {
   std::sort(order.begin(), order.end(),
             [&](uint32_t a, uint32_t b) { return less_by_place(items[a], items[b]); });
-  std::vector<Run> runs;
+  std::vector<ReadRun> runs;
   size_t i = 0;
   while (i < order.size()) {
     const Item& item = items[order[i]];
     const Extent& extent = item.located.extent;
-    Run run{i, i + 1};
+    ReadRun run{i, i + 1};
     if (!is_plain(item)) {  // all that lie in one block: it is decoded once
       const std::optional<uint32_t> block = block_of(index, item);
       while (block && run.last < order.size() && items[order[run.last]].segment == item.segment &&

@@ -16,7 +16,7 @@ inline constexpr uint64_t kMaxReadGap = 16384;
 inline constexpr size_t kMaxRunItems = 256;
 
 /// One read of consecutive bytes that serves several items; gaps go to waste.
-struct Run {
+struct ReadRun {
   size_t first = 0, last = 0;  // of the sorted items
 };
 
@@ -27,7 +27,7 @@ bool is_plain(const Item& item);
 uint64_t decoding_cost(const Index& index, const Item& item);
 
 /// Sorts `order`, which are numbers of items, by place, and cuts it into runs.
-std::vector<Run> merge_runs(const Index& index, const std::vector<Item>& items,
-                            std::vector<uint32_t>& order);
+std::vector<ReadRun> merge_runs(const Index& index, const std::vector<Item>& items,
+                                std::vector<uint32_t>& order);
 
 }  // namespace stoker

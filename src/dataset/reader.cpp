@@ -243,8 +243,8 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
     order.push_back(i);
     bytes += batch.items[i].length;
   }
-  const std::vector<Run> runs = merge_runs(*index_, batch.items, order);
-  for (const Run& run : runs) bytes += decoding_cost(*index_, batch.items[order[run.first]]);
+  const std::vector<ReadRun> runs = merge_runs(*index_, batch.items, order);
+  for (const ReadRun& run : runs) bytes += decoding_cost(*index_, batch.items[order[run.first]]);
 
   std::mutex mutex;
   std::vector<ReadFailure> failures;
@@ -277,7 +277,7 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
     }
   };
   const auto work = [&](OpenShard& shard, size_t number) {
-    const Run& run = runs[number];
+    const ReadRun& run = runs[number];
     const std::span<const uint32_t> items(order.data() + run.first, run.last - run.first);
     const uint32_t segment = batch.items[items.front()].segment;
     DecodedBlocks blocks([&](uint32_t block) { return shared_block(shard, segment, block); });

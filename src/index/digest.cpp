@@ -19,10 +19,11 @@ struct Slice {
   uint32_t crc = 0;
 };
 
-std::vector<Slice> slices_between(uint64_t begin, uint64_t end, std::span<const Region> regions) {
+std::vector<Slice> slices_between(uint64_t begin, uint64_t end,
+                                  std::span<const DigestRegion> regions) {
   std::vector<uint64_t> cuts{begin, end};
   cuts.reserve(2 + 2 * regions.size());
-  for (const Region& region : regions) {
+  for (const DigestRegion& region : regions) {
     cuts.push_back(region.offset);
     cuts.push_back(region.offset + region.length);
   }
@@ -36,8 +37,8 @@ std::vector<Slice> slices_between(uint64_t begin, uint64_t end, std::span<const 
 }
 
 /// Copies what of `chunk` (which lies at `offset`) belongs to the beginnings of regions.
-void copy_beginnings(std::span<Region> regions, uint64_t offset, Bytes chunk) {
-  for (Region& region : regions) {
+void copy_beginnings(std::span<DigestRegion> regions, uint64_t offset, Bytes chunk) {
+  for (DigestRegion& region : regions) {
     const uint64_t end = region.offset + region.beginning.size();
     const uint64_t from = std::max(region.offset, offset);
     const uint64_t to = std::min(end, offset + chunk.size());
@@ -57,8 +58,8 @@ uint32_t combine(std::span<const Slice> slices) {
 
 }  // namespace
 
-Digest digest_range(ReadableFile& file, uint64_t begin, uint64_t end, std::span<Region> regions,
-                    Progress* progress) {
+Digest digest_range(ReadableFile& file, uint64_t begin, uint64_t end,
+                    std::span<DigestRegion> regions, Progress* progress) {
   std::vector<Slice> slices = slices_between(begin, end, regions);
   std::vector<std::byte> buffer(std::min<uint64_t>(kChunk, end - begin));
   size_t slice = 0;
@@ -88,7 +89,7 @@ Digest digest_range(ReadableFile& file, uint64_t begin, uint64_t end, std::span<
     }
     if (got < wanted) break;
   }
-  for (Region& region : regions) {
+  for (DigestRegion& region : regions) {
     const auto from = std::lower_bound(slices.begin(), slices.end(), region.offset,
                                        [](const Slice& s, uint64_t o) { return s.begin < o; });
     auto to = from;
@@ -102,8 +103,8 @@ Digest digest_range(ReadableFile& file, uint64_t begin, uint64_t end, std::span<
   return {combine(slices), at};
 }
 
-Digest digest_parallel(ReadableFile& file, uint64_t begin, uint64_t end, std::span<Region> regions,
-                       unsigned threads, Progress* progress) {
+Digest digest_parallel(ReadableFile& file, uint64_t begin, uint64_t end,
+                       std::span<DigestRegion> regions, unsigned threads, Progress* progress) {
   constexpr uint64_t kStretch = 32 << 20;
   if (threads <= 1 || end - begin < 2 * kStretch) {
     return digest_range(file, begin, end, regions, progress);

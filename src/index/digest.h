@@ -12,7 +12,7 @@
 namespace stoker {
 
 /// A range of a shard whose checksum is wanted.
-struct Region {
+struct DigestRegion {
   uint64_t offset = 0;
   uint64_t length = 0;
   uint32_t crc = 0;        // result
@@ -26,11 +26,11 @@ struct Digest {
 
 /// Reads [begin, end) once, front to back, and computes the CRC-32C of the whole and of each
 /// region; regions are sorted by offset, lie inside and may contain each other.
-Digest digest_range(ReadableFile& file, uint64_t begin, uint64_t end, std::span<Region> regions,
-                    Progress* progress);
+Digest digest_range(ReadableFile& file, uint64_t begin, uint64_t end,
+                    std::span<DigestRegion> regions, Progress* progress);
 
 /// The same by several threads, each reading a stretch of it.
-Digest digest_parallel(ReadableFile& file, uint64_t begin, uint64_t end, std::span<Region> regions,
-                       unsigned threads, Progress* progress);
+Digest digest_parallel(ReadableFile& file, uint64_t begin, uint64_t end,
+                       std::span<DigestRegion> regions, unsigned threads, Progress* progress);
 
 }  // namespace stoker

@@ -27,7 +27,7 @@ class MemoryFile final : public ReadableFile {
   std::vector<std::byte> bytes;
 };
 
-void expect_right(MemoryFile& file, std::vector<Region> regions, uint64_t begin, uint64_t end,
+void expect_right(MemoryFile& file, std::vector<DigestRegion> regions, uint64_t begin, uint64_t end,
                   unsigned threads) {
   std::vector<std::vector<std::byte>> beginnings(regions.size());
   for (size_t i = 0; i < regions.size(); ++i) {
@@ -61,7 +61,7 @@ TEST(Digest, RegionsThatNestTouchAndAreEmpty) {
 
 TEST(Digest, ThreadedStretchesGiveTheSame) {
   MemoryFile file(100 << 20);
-  std::vector<Region> regions;
+  std::vector<DigestRegion> regions;
   for (uint64_t at = 1000; at + 200'000 < file.bytes.size(); at += 200'100) {
     regions.push_back({at, 200'000, 0, {}});
     regions.push_back({at + 10, 50, 0, {}});

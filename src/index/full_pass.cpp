@@ -47,9 +47,10 @@ class FullPass {
   /// `file` is where the field lies at `offset`; null where it cannot be read further.
   void take_value(uint64_t sample, uint32_t field, Bytes beginning, const std::string& shard,
                   uint64_t offset, ReadableFile* file);
-  std::vector<std::pair<Region, Owner>> regions_of(uint32_t shard,
-                                                   std::span<const StatedChecksum> stated);
-  void compare_stated(const Shard& shard, std::span<const std::pair<Region, Owner>> all, size_t i);
+  std::vector<std::pair<DigestRegion, Owner>> regions_of(uint32_t shard,
+                                                         std::span<const StatedChecksum> stated);
+  void compare_stated(const Shard& shard, std::span<const std::pair<DigestRegion, Owner>> all,
+                      size_t i);
   void own_file(uint64_t sample, uint32_t field);
   bool lies_in(uint32_t shard, const Extent& extent) const;
 
@@ -111,9 +112,9 @@ bool FullPass::lies_in(uint32_t shard, const Extent& extent) const {
   return extent.offset >= whole.begin && extent.offset + extent.length <= whole.end;
 }
 
-std::vector<std::pair<Region, Owner>> FullPass::regions_of(uint32_t shard,
-                                                           std::span<const StatedChecksum> stated) {
-  std::vector<std::pair<Region, Owner>> all;
+std::vector<std::pair<DigestRegion, Owner>> FullPass::regions_of(
+    uint32_t shard, std::span<const StatedChecksum> stated) {
+  std::vector<std::pair<DigestRegion, Owner>> all;
   for (const StatedChecksum& checksum : stated) {
     if (checksum.shard != shard) continue;
     all.push_back(
@@ -139,8 +140,8 @@ std::vector<std::pair<Region, Owner>> FullPass::regions_of(uint32_t shard,
   return all;
 }
 
-void FullPass::compare_stated(const Shard& shard, std::span<const std::pair<Region, Owner>> all,
-                              size_t i) {
+void FullPass::compare_stated(const Shard& shard,
+                              std::span<const std::pair<DigestRegion, Owner>> all, size_t i) {
   const auto& [region, owner] = all[i];
   if (region.crc == owner.stated->crc) return;
   Owner named = owner;
@@ -159,17 +160,17 @@ void FullPass::compare_stated(const Shard& shard, std::span<const std::pair<Regi
 
 void FullPass::shard(uint32_t number, std::span<const StatedChecksum> stated) {
   const std::string path = segment_.shards()[number].path;
-  std::vector<std::pair<Region, Owner>> all = regions_of(number, stated);
+  std::vector<std::pair<DigestRegion, Owner>> all = regions_of(number, stated);
   std::vector<std::byte> beginnings;
   uint64_t wanted = 0;
-  const auto beginning_size = [&](const std::pair<Region, Owner>& one) -> uint64_t {
+  const auto beginning_size = [&](const std::pair<DigestRegion, Owner>& one) -> uint64_t {
     const uint32_t field = one.second.field;
     if (field == kStated || !needs_beginning(segment_.fields()[field])) return 0;
     return std::min<uint64_t>(one.first.length, kBeginning);
   };
   for (const auto& one : all) wanted += beginning_size(one);
   beginnings.resize(wanted);
-  std::vector<Region> regions;
+  std::vector<DigestRegion> regions;
   regions.reserve(all.size());
   uint64_t at = 0;
   for (const auto& one : all) {
@@ -210,7 +211,7 @@ void FullPass::own_file(uint64_t sample, uint32_t field) {
   const std::string path = segment_.file_path(sample, field);
   const Owner owner{sample, field, nullptr};
   std::vector<std::byte> beginning(std::min<uint64_t>(extent.length, kBeginning));
-  Region region{0, extent.length, 0, beginning};
+  DigestRegion region{0, extent.length, 0, beginning};
   std::unique_ptr<ReadableFile> file;
   try {
     file = source_.file_system->open(source_.root + "/" + path);
