@@ -98,7 +98,7 @@ class CheckingSink final : public ScanSink {
 };
 
 /// Detects and scans an input as the file `name`.
-inline void try_columnar(std::string contents, const std::string& name,
+inline void try_columnar(const std::string& contents, const std::string& name,
                          std::optional<Layout> (*detect)(const Source&),
                          void (*scan)(const Source&, const Layout&, const Part&, ScanSink&)) {
   FakeFileSystem files;

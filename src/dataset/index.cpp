@@ -22,10 +22,11 @@ DatasetPaths DatasetPaths::of(const std::string& path) {
   DatasetPaths paths;
   paths.path = path;
   fs::path real = fs::canonical(path, failed);
-  const size_t colons = path.find("::");
-  if (failed && colons != path.npos) {
-    real = fs::canonical(path.substr(0, colons), failed);
-    paths.inner = path.substr(colons + 2);
+  // Names of files may have colons as well: the longest one that exists counts.
+  for (size_t at = path.rfind("::"); failed && at != path.npos && at > 0;
+       at = path.rfind("::", at - 1)) {
+    real = fs::canonical(path.substr(0, at), failed);
+    if (!failed) paths.inner = path.substr(at + 2);
   }
   if (failed) throw system_error(path, "cannot open", failed.value());
   if (fs::is_directory(real)) {

@@ -175,8 +175,9 @@ std::string SegmentWriter::file_path(uint64_t sample, uint32_t field) const {
   return file_name(std::string(key(sample)), fields_[field].suffixes[suffix(sample, field)]);
 }
 
-SegmentWriter::Place SegmentWriter::place_of(const FoundField& found, std::string& conflict) {
-  uint32_t number = 0;
+SegmentWriter::Place SegmentWriter::place_of(const FoundField& found, uint32_t guess,
+                                             std::string& conflict) {
+  uint32_t number = guess < fields_.size() && fields_[guess].name == found.name ? guess : 0;
   while (number < fields_.size() && fields_[number].name != found.name) ++number;
   const auto seen = [&found] {
     return Field{std::string(found.name),     found.type, found.encoding, found.dtype, found.shape,
@@ -219,9 +220,11 @@ std::vector<std::string> SegmentWriter::add_sample(std::string_view key,
                                                    std::span<const FoundField> fields) {
   std::vector<std::string> conflicts;
   const uint64_t number = samples();
+  uint32_t guess = 0;  // most samples have their fields in the same order
   for (const FoundField& found : fields) {
     std::string conflict;
-    const auto [field_number, suffix] = place_of(found, conflict);
+    const auto [field_number, suffix] = place_of(found, guess, conflict);
+    guess = field_number + 1;
     Column& column = columns_[field_number];
     if (conflict.empty() && column.present.size() > number) {
       conflict = fmt::format("field {} occurs twice", printable(found.name));

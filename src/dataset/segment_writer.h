@@ -88,7 +88,7 @@ class SegmentWriter {
 
   Extent add_pieces(std::span<const Extent> pieces);
   std::string meta() const;
-  Place place_of(const FoundField& found, std::string& conflict);
+  Place place_of(const FoundField& found, uint32_t guess, std::string& conflict);
   void pad(uint32_t field, uint64_t samples);
   void set_scalar(uint64_t sample, uint32_t field, uint64_t bits);
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "dataset/tf_list.h"
 #include "dataset/value.h"
+#include "format/member_name.h"
 
 namespace stoker {
 namespace {
@@ -234,6 +235,7 @@ void ArrowLeaf::find_strings(uint64_t row, FoundField& found) {
   scratch_ = write_bytes_list(values);
   found.type = FieldType::list;
   found.encoding = Encoding::tf_strings;
+  found.suffix = kListSuffix;
   found.extent.container = Container::here;
   found.inline_bytes = scratch_;
 }

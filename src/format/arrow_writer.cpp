@@ -397,6 +397,7 @@ std::vector<Companion> companions(const OutSchema& schema, std::span<const std::
 WriteFormat stream_format() {
   WriteFormat format{storage, stream_name, suffix, size_of_sample, open_stream};
   format.typed = true;
+  format.empty_samples = true;
   format.companions = companions;
   format.companion_names = kCompanionNames;
   return format;
@@ -405,6 +406,7 @@ WriteFormat stream_format() {
 WriteFormat file_format() {
   WriteFormat format{storage, file_name, suffix, size_of_sample, open_file};
   format.typed = true;
+  format.empty_samples = true;
   return format;
 }
 

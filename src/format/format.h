@@ -167,6 +167,8 @@ struct WriteFormat {
   std::vector<Companion> (*companions)(const OutSchema& schema,
                                        std::span<const std::string> shards) = nullptr;
   std::span<const std::string_view> companion_names = {};
+  /// Whether a sample without any field leaves a trace.
+  bool empty_samples = false;
 };
 
 /// A format is three functions and a row in kFormats.

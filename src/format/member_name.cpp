@@ -27,7 +27,7 @@ constexpr std::array<Ending, 5> kTypedEndings = {{
     {"txt", FieldType::text, Encoding::raw},
     {"json", FieldType::text, Encoding::raw},
     {"npy", FieldType::array, Encoding::npy},
-    {"byteslist", FieldType::list, Encoding::tf_strings},
+    {kListSuffix, FieldType::list, Encoding::tf_strings},
 }};
 /// Suffixes that name and type a field by themselves.
 constexpr std::array<Ending, 6> kTypedSuffixes = {{

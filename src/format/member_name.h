@@ -50,6 +50,9 @@ bool is_text_suffix(std::string_view suffix);
 std::string_view image_suffix_of(std::string_view begin);
 inline constexpr size_t kImageMagic = 12;
 
+/// "words.byteslist" is the field `words`, a list.
+inline constexpr std::string_view kListSuffix = "byteslist";
+
 /// The suffix under which a field is stored so that field_of_suffix() gives it back: the one it
 /// came with where that says the same, or one made from its name and encoding. Throws
 /// Error(unsupported) for an encoding that no file has.

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "dataset/tf_list.h"
 #include "dataset/value.h"
+#include "format/member_name.h"
 
 namespace stoker {
 namespace {
@@ -232,6 +233,7 @@ void ParquetColumn::finish_list(FoundField& found, bool empty) {
     scratch_ = write_bytes_list(values);
     found.type = FieldType::list;
     found.encoding = Encoding::tf_strings;
+    found.suffix = kListSuffix;
     found.extent.container = Container::here;
     found.inline_bytes = scratch_;
     return;

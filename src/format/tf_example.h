@@ -42,6 +42,8 @@ struct Feature {
 inline constexpr std::string_view kKeyFeature = "__key__";
 /// How the name of a feature ends that holds an .npy file.
 inline constexpr std::string_view kNpyEnding = ".npy";
+/// Of a feature that is a list also where it has one value. Others are one if they have several.
+inline constexpr std::string_view kListEnding = ".byteslist";
 
 /// Longest key that is read: as many bytes as a path may have.
 inline constexpr size_t kMaxKey = 4096;

@@ -49,12 +49,11 @@ class ExampleFields {
            feature.values == 1 && feature.value_length > 0;
   }
 
-  /// "x" for "x.npy" where that holds an .npy file and no other feature is named so.
-  static std::optional<std::string_view> array_name(const Feature& feature,
-                                                    const std::vector<Feature>& features) {
-    std::string_view name = feature.name;
-    if (!name.ends_with(kNpyEnding) || !feature.begin.starts_with(kNpyMagic)) return std::nullopt;
-    name.remove_suffix(kNpyEnding.size());
+  /// "x" for "x.npy" where no other feature is named so.
+  static std::optional<std::string_view> without(std::string_view ending, std::string_view name,
+                                                 const std::vector<Feature>& features) {
+    if (!name.ends_with(ending)) return std::nullopt;
+    name.remove_suffix(ending.size());
     const auto same = std::lower_bound(
         features.begin(), features.end(), name,
         [](const Feature& known, std::string_view wanted) { return known.name < wanted; });
@@ -71,13 +70,17 @@ class ExampleFields {
   }
 
   void add_bytes(const Feature& feature, const std::vector<Feature>& features) {
-    if (feature.values != 1) {
-      FoundField& field = add(feature.name, feature.offset, feature.length);
+    const auto list = without(kListEnding, feature.name, features);
+    if (feature.values != 1 || list) {
+      FoundField& field = add(list.value_or(feature.name), feature.offset, feature.length);
       field.type = FieldType::list;
       field.encoding = Encoding::tf_strings;
+      if (list) field.suffix = kListSuffix;
       return;
     }
-    const auto array = array_name(feature, features);
+    const auto array = feature.begin.starts_with(kNpyMagic)
+                           ? without(kNpyEnding, feature.name, features)
+                           : std::nullopt;
     FoundField& field =
         add(array.value_or(feature.name), feature.value_offset, feature.value_length);
     if (array) {

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "dataset/protobuf.h"
+#include "format/member_name.h"
 #include "format/tf_example.h"
 #include "format/tfrecord.h"
 
@@ -27,7 +28,7 @@ constexpr uint64_t field_size(uint64_t payload) { return 1 + varint_size(payload
 /// One feature, and what each message around its payload holds.
 struct Layer {
   std::string_view name;
-  std::string_view ending;  // kNpyEnding or nothing
+  std::string_view ending;  // kNpyEnding, kListEnding or nothing
   FeatureKind kind = FeatureKind::bytes;
   bool one_value = false;  // the payload is a value of the list, not its body
   uint64_t payload = 0;
@@ -53,6 +54,10 @@ struct Layer {
   throw Error(ErrorKind::unsupported, "tfrecord: " + cause);
 }
 
+/// Whether its source says that the field is a list also where it has one value. Features of
+/// another tfrecord keep their names.
+bool is_marked_list(std::string_view suffix) { return suffix.ends_with(kListSuffix); }
+
 Layer layer_of(const OutField& field) {
   Layer layer;
   layer.name = field.name;
@@ -65,6 +70,7 @@ Layer layer_of(const OutField& field) {
       layer.one_value = true;
       break;
     case Encoding::tf_strings:
+      if (is_marked_list(field.suffix)) layer.ending = kListEnding;
       break;
     case Encoding::tf_floats:
       layer.kind = FeatureKind::floats;
@@ -138,7 +144,10 @@ std::string shard_name(std::string_view name, uint64_t number, uint64_t count) {
   return fmt::format("{}-{:05}-of-{:05}", name, number, count);
 }
 
-std::string suffix(const Field&, Encoding, std::string_view) { return {}; }
+std::string suffix(const Field&, Encoding encoding, std::string_view original) {
+  const bool marked = encoding == Encoding::tf_strings && is_marked_list(original);
+  return marked ? std::string(kListSuffix) : std::string();
+}
 
 uint64_t size_of_sample(std::string_view key, std::span<const OutField> fields) {
   uint64_t size = field_size(layer_of_key(key).entry());
@@ -222,8 +231,14 @@ std::unique_ptr<ShardWriter> open(const OutSchema&, ShardOutput&) {
 
 Storage storage(const Field& field, uint64_t) { return {encoding(field), {}, {}}; }
 
+WriteFormat tfrecord_format() {
+  WriteFormat format{storage, shard_name, suffix, size_of_sample, open};
+  format.empty_samples = true;
+  return format;
+}
+
 }  // namespace
 
-const WriteFormat kTfrecordWrite = {storage, shard_name, suffix, size_of_sample, open};
+const WriteFormat kTfrecordWrite = tfrecord_format();
 
 }  // namespace stoker

@@ -171,6 +171,7 @@ class Planner {
  private:
   void add_chunk(const std::vector<uint64_t>& chunk,
                  std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& plan);
+  std::optional<Fault> in_part(uint64_t sample, const std::string& key) const;
 
   const Reader& reader_;
   const WriteFormat& write_;
@@ -178,27 +179,48 @@ class Planner {
   const Conversion& conversion_;
   Filter filter_;
   std::unordered_set<uint64_t> named_;  // as left out already
+  /// Shards and fields of which more samples are damaged than faults name.
+  std::vector<std::pair<std::string, uint32_t>> unsure_;
   uint64_t taken_ = 0;
 };
+
+/// Whether the shard `path` is one of those that the segment describes.
+bool has_shard(const Segment& segment, const std::string& path) {
+  for (uint32_t i = 0; i < segment.shard_count(); ++i) {
+    if (segment.shard(i).path == path) return true;
+  }
+  return false;
+}
 
 /// Whether a shard has bytes of the sample; of files that are samples themselves the key tells.
 bool lies_in(const Index& index, uint64_t sample, const std::string& shard) {
   const Index::Place place = index.place(sample);
   const Segment& segment = index.segment(place.segment);
   if (segment.shard_count() == 0) return true;
+  bool elsewhere = true;  // nothing says in which shard of the segment it lies
   for (uint32_t f = 0; f < segment.fields().size(); ++f) {
-    const Extent extent = segment.locate(place.sample, f).extent;
-    if (extent.container != Container::shard) continue;
-    if (segment.shard(extent.number).path == shard) return true;
+    Extent extent = segment.locate(place.sample, f).extent;
+    if (extent.container == Container::pieces && extent.length > 0) {
+      extent = segment.piece(extent.offset);
+    }
+    uint32_t number = extent.number;
+    if (extent.container == Container::block) number = segment.block(number).shard;
+    if (extent.container != Container::block && extent.container != Container::shard) continue;
+    if (segment.shard(number).path == shard) return true;
+    elsewhere = false;
   }
-  return false;
+  return elsewhere && has_shard(segment, shard);
 }
 
 void Planner::run(std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& plan) {
   const Index& index = reader_.index();
   // A sample of which the scan could not take in everything is not packed in part.
   for (const Fault& fault : plan.left_out) {
-    if (fault.sample.empty()) continue;
+    if (fault.sample.empty()) {
+      const std::optional<uint32_t> field = index.schema().find(fault.field);
+      if (field) unsure_.emplace_back(fault.shard, *field);
+      continue;
+    }
     const std::optional<uint64_t> sample = index.find(fault.sample);
     if (sample && lies_in(index, *sample, fault.shard)) named_.insert(*sample);
   }
@@ -222,6 +244,20 @@ void Planner::run(std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& 
   }
 }
 
+/// Why a sample may be there in part only: it lacks a field that could not be read throughout.
+std::optional<Fault> Planner::in_part(uint64_t sample, const std::string& key) const {
+  const Index& index = reader_.index();
+  for (const auto& [shard, field] : unsure_) {
+    const Index::Place place = index.place(sample);
+    const Segment& segment = index.segment(place.segment);
+    const std::optional<uint32_t> local = index.local_field(place.segment, field);
+    if (local && segment.locate(place.sample, *local).present) continue;
+    if (!has_shard(segment, shard)) continue;
+    return Fault{shard, {}, key, index.schema().fields[field].name, "could not be read"};
+  }
+  return std::nullopt;
+}
+
 void Planner::add_chunk(const std::vector<uint64_t>& chunk,
                         std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& plan) {
   const Batch batch = reader_.locate(chunk, conversion_.wanted());
@@ -232,12 +268,20 @@ void Planner::add_chunk(const std::vector<uint64_t>& chunk,
     while (item < batch.items.size() && batch.items[item].row == row) ++item;
     if (named_.contains(chunk[row])) continue;
     const std::string key = reader_.index().key(chunk[row]);
+    if (const std::optional<Fault> partial = in_part(chunk[row], key)) {
+      plan.left_out.push_back(*partial);
+      continue;
+    }
     if ((options_.limit && taken_ >= *options_.limit) || !filter_.wants(chunk[row], key)) {
       ++plan.filtered;
       continue;
     }
     conversion_.fields_of(reader_.index(), std::span(batch.items).subspan(first, item - first),
                           fields);
+    if (fields.empty() && !write_.empty_samples) {
+      plan.left_out.push_back({"", {}, key, "", "has no field that could be stored"});
+      continue;
+    }
     try {
       datasets[split_of(key, options_)]->add(chunk[row], write_.size_of_sample(key, fields));
       ++taken_;
@@ -294,11 +338,11 @@ std::string damaged_plan(const std::string& path, std::string_view why) {
       printable(path), why);
 }
 
-uint64_t fingerprint_of(const Index& source, bool with_times) {
+uint64_t fingerprint_of(const Index& source) {
   uint64_t print = source.size();
   for (uint32_t s = 0; s < source.manifest().segments.size(); ++s) {
     const Segment& segment = source.segment(s);
-    for (uint32_t i = 0; i < segment.shard_count() && with_times; ++i) {
+    for (uint32_t i = 0; i < segment.shard_count(); ++i) {
       print = mix64(print ^ static_cast<uint64_t>(segment.shard(i).modified_ns));
     }
     for (uint64_t i = 0; i < segment.samples(); ++i) {
@@ -316,14 +360,15 @@ uint64_t fingerprint_of(const Index& source, bool with_times) {
           print = mix64(print ^ hash64(bytes));
         }
         // The offset of a whole file is its time of modification.
-        if (with_times && extent.container == Container::file) print = mix64(print ^ extent.offset);
+        print = mix64(print ^ extent.offset);
       }
     }
   }
   return print;
 }
 
-Json options_of(const std::string& source_name, const PackOptions& options) {
+Json options_of(const std::string& source_name, const std::string& inner,
+                const PackOptions& options) {
   Json json{{"source", name_to_json(source_name)},
             {"to", options.to},
             {"shard_size", options.shard_size}};
@@ -339,6 +384,7 @@ Json options_of(const std::string& source_name, const PackOptions& options) {
   json["include"] = names(options.include);
   json["exclude"] = names(options.exclude);
   json["list"] = name_to_json(fs::path(options.list).filename().string());
+  if (!inner.empty()) json["inner"] = name_to_json(inner);
   if (options.lossy) json["lossy"] = true;
   if (!options.compress.empty()) json["compress"] = options.compress;
   return json;
@@ -360,7 +406,7 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
   }
 
   Plan plan;
-  plan.options = options_of(source_name, options);
+  plan.options = options_of(source_name, source.inner, options);
   plan.source_format = scanned.format;
   plan.hidden = scanned.hidden;
   plan.unlisted = scanned.unlisted;
@@ -384,7 +430,7 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
   Planner planner(reader, write, conversion, options);
   planner.run(planners, plan);
   if (planner.taken() == 0) throw nothing_to_pack(plan);
-  plan.fingerprint = fingerprint_of(*index, false);
+  plan.fingerprint = fingerprint_of(*index);
 
   for (size_t i = 0; i < count; ++i) {
     planners[i]->finish();
