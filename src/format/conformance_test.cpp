@@ -124,7 +124,8 @@ std::optional<OutSchema> schema_of(const WriteFormat& format,
   return schema;
 }
 
-struct WrittenShard : ShardFiles {
+struct WrittenShard {
+  std::vector<std::string> names, files;
   /// By sample and file: where what comes after the sample begins, and where its fields end.
   std::vector<std::vector<uint64_t>> sample_ends, payload_ends;
 
@@ -214,6 +215,9 @@ class Conformance : public testing::TestWithParam<const Format*> {
   WrittenShard write(const std::vector<TestSample>& samples) const {
     return write_shard(*format().write, samples);
   }
+  OneShard in_memory(const WrittenShard& shard) const {
+    return {format(), shard.names, shard.files};
+  }
   /// All that the format can store.
   std::vector<TestSample> most() const {
     return schema_of(*format().write, all_kinds()) ? all_kinds() : numbers();
@@ -226,7 +230,7 @@ class Conformance : public testing::TestWithParam<const Format*> {
 
 TEST_P(Conformance, WhatIsWrittenIsFound) {
   std::vector<TestSample> samples = most();
-  OneShard shard(format(), write(samples));
+  OneShard shard = in_memory(write(samples));
   const CollectingSink sink = shard.scan();
   for (const Fault& fault : sink.faults) ADD_FAILURE() << fault.message();
   ASSERT_GE(sink.shards.size(), 1U);
@@ -252,7 +256,7 @@ TEST_P(Conformance, TheSameSamplesGiveTheSameBytes) {
 
 TEST_P(Conformance, AShardIsDetected) {
   const WrittenShard written = write(little());
-  OneShard shard(format(), written);
+  OneShard shard = in_memory(written);
   if (written.files.size() == 1) {
     const auto as_file = shard.detect(shard.name());
     ASSERT_TRUE(as_file.has_value());
@@ -284,7 +288,7 @@ TEST_P(Conformance, NoTruncationGoesUnnoticed) {
     for (size_t size = 0; size < whole.files[file].size(); ++size) {
       WrittenShard cut = whole;
       cut.files[file].resize(size);
-      OneShard shard(format(), cut);
+      OneShard shard = in_memory(cut);
       const CollectingSink sink = shard.scan();
       shard.expect_inside(sink);
       const bool noticed =
@@ -317,7 +321,7 @@ TEST_P(Conformance, FlippedBitsAreSurvived) {
       for (const int flip : {1 << (at % 8), 0xFF}) {
         WrittenShard damaged = whole;
         damaged.files[file][at] = static_cast<char>(damaged.files[file][at] ^ flip);
-        OneShard shard(format(), damaged);
+        OneShard shard = in_memory(damaged);
         shard.expect_inside(shard.scan());
       }
     }
@@ -332,7 +336,7 @@ TEST_P(Conformance, AbsurdNumbersAreSurvived) {
       for (const char filler : {'\xff', '\0', '7'}) {
         WrittenShard damaged = whole;
         damaged.files[file].replace(at, 8, 8, filler);
-        OneShard shard(format(), damaged);
+        OneShard shard = in_memory(damaged);
         shard.expect_inside(shard.scan());
       }
     }
@@ -353,7 +357,7 @@ TEST_P(Conformance, AnythingElseIsSurvived) {
     const bool empty = bytes.empty();
     WrittenShard damaged = whole;
     damaged.files[file] = std::move(bytes);
-    OneShard shard(format(), damaged);
+    OneShard shard = in_memory(damaged);
     const CollectingSink sink = shard.scan();
     shard.expect_inside(sink);
     EXPECT_TRUE(empty || !sink.faults.empty());
@@ -362,7 +366,7 @@ TEST_P(Conformance, AnythingElseIsSurvived) {
 
 TEST_P(Conformance, ScansAtTheSameTimeThreaded) {
   const size_t count = most().size();
-  OneShard shard(format(), write(most()));
+  OneShard shard = in_memory(write(most()));
   std::vector<CollectingSink> sinks(16);
   parallel_for(sinks.size(), 8, [&](size_t i) { sinks[i] = shard.scan(); });
   for (const CollectingSink& sink : sinks) {

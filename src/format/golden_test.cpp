@@ -73,7 +73,7 @@ class GoldenFile : public testing::TestWithParam<Golden> {
   static Found read(const std::string& contents) {
     const std::string path = GetParam().path;
     const Format& format = *find_format(GetParam().format);
-    OneShard shard(format, {{path.substr(path.find('/') + 1)}, {contents}});
+    OneShard shard(format, {path.substr(path.find('/') + 1)}, {contents});
     CollectingSink sink;
     try {
       sink = shard.scan();

@@ -16,28 +16,22 @@
 
 namespace stoker {
 
-/// The files of one shard, for tests.
-struct ShardFiles {
-  std::vector<std::string> names, files;
-};
-
-/// A shard in memory, as a dataset of its own.
+/// The files of a shard in memory, as a dataset of its own, for tests.
 class OneShard {
  public:
-  OneShard(const Format& format, ShardFiles shard) : format_(format), shard_(std::move(shard)) {
-    for (size_t i = 0; i < shard_.files.size(); ++i) {
-      files_.add_file("/data/" + shard_.names[i], shard_.files[i]);
-    }
+  OneShard(const Format& format, std::vector<std::string> names, std::vector<std::string> contents)
+      : format_(format), names_(std::move(names)), contents_(std::move(contents)) {
+    for (size_t i = 0; i < names_.size(); ++i) files_.add_file("/data/" + names_[i], contents_[i]);
   }
 
   CollectingSink scan() {
-    const Source source{"/data", shard_.files.size() == 1 ? name() : "", "", &files_};
+    const Source source{"/data", names_.size() == 1 ? name() : "", "", &files_};
     CollectingSink sink;
     const std::optional<Layout> layout = format_.detect(source);
     if (layout && !layout->parts.empty()) {
       sink.faults = layout->faults;
       for (const Part& part : layout->parts) format_.scan(source, *layout, part, sink);
-    } else if (shard_.files.size() == 1) {
+    } else if (names_.size() == 1) {
       format_.scan(source, {}, {name(), Compression::none, 0, 0, {}}, sink);
     } else {
       sink.faults.push_back({name(), {}, "", "", "is not detected"});
@@ -47,7 +41,7 @@ class OneShard {
   std::optional<Layout> detect(const std::string& file) {
     return format_.detect({"/data", file, "", &files_});
   }
-  const std::string& name() const { return shard_.names[0]; }
+  const std::string& name() const { return names_[0]; }
 
   /// What a field holds, as a reader would have it.
   Value value_of(const CollectingSink& sink, const CollectingSink::Found& found) {
@@ -86,8 +80,8 @@ class OneShard {
  private:
   const std::string& file(const CollectingSink& sink, uint32_t shard) const {
     const std::string& path = sink.shards.at(shard).path;
-    const auto found = std::find(shard_.names.begin(), shard_.names.end(), path);
-    return shard_.files.at(static_cast<size_t>(found - shard_.names.begin()));
+    const auto found = std::find(names_.begin(), names_.end(), path);
+    return contents_.at(static_cast<size_t>(found - names_.begin()));
   }
 
   std::string bytes_of(const CollectingSink& sink, const Extent& extent) const {
@@ -121,7 +115,7 @@ class OneShard {
   }
 
   const Format& format_;
-  ShardFiles shard_;
+  const std::vector<std::string> names_, contents_;
   FakeFileSystem files_;
   std::deque<std::string> kept_;  // what values point into
 };
