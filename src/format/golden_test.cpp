@@ -133,7 +133,8 @@ TEST_P(GoldenFile, FlippedBitsAreSurvived) {
 
 TEST_P(GoldenFile, SwappedAndAbsurdLengthsAreSurvived) {
   const std::string contents = whole();
-  for (size_t at = 0; at + 16 <= contents.size(); at += step(contents)) {
+  // Eight ways each: fewer places.
+  for (size_t at = 0; at + 16 <= contents.size(); at += 2 * step(contents) + 1) {
     for (const size_t width : {size_t{4}, size_t{8}}) {
       std::string swapped = contents;
       std::swap_ranges(swapped.begin() + static_cast<ptrdiff_t>(at),
