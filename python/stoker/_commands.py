@@ -55,7 +55,7 @@ def pack(
 
     Stopped at any moment and run again, it goes on, and the result is that of an undisturbed run, byte for byte.
 
-    to: format to write, "tar", "tfrecord" or "npy".
+    to: format to write: "tar", "tfrecord", "hdf5", "lmdb", "arrow", "feather" or "npy".
     shard_size: begin a new shard at this size: bytes, or text such as "512M".
     jobs: threads to use; one per usable core where not given.
     shuffle: put the samples in a random order, the same for the same seed.

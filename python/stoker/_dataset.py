@@ -25,7 +25,8 @@ _KEYS_AT_ONCE = 4096
 
 
 def open(path: Path, *, list: Path | None = None, jobs: int | None = None, verify: bool = True) -> Dataset:
-    """Open a folder, tar or tfrecord dataset; a directory, or a single shard.
+    """Open a dataset of any format that is read (folder, tar, tfrecord, hdf5, lmdb, arrow, feather, parquet, npy): a directory, or a
+    single shard. "data.h5::train" is the group, or the database of an lmdb, with that name.
 
     Without an index, one of structure depth is built first, with an IndexBuiltWarning.
 
@@ -182,7 +183,7 @@ class Dataset:
 
     @property
     def format(self) -> str:
-        """ "folder", "tar" or "tfrecord"."""
+        """ "folder", "tar", "tfrecord", "hdf5", "lmdb", "arrow", "feather", "parquet" or "npy"."""
         return self._core.format
 
     @property

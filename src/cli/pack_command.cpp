@@ -19,7 +19,9 @@ namespace {
 constexpr std::array<std::string_view, 2> kPositionals = {"SRC", "DST"};
 
 constexpr std::array kOptions = {
-    Option{"--to", "FORMAT", "format to write: tar (default), tfrecord or npy"},
+    Option{"--to", "FORMAT",
+           "format to write: tar (default), tfrecord, hdf5, lmdb, arrow,\n"
+           "feather or npy"},
     Option{"--shard-size", "SIZE", "begin a new shard at this size (default: 1G)"},
     kJobsOption,
     Option{"--shuffle", "SEED", "put the samples in a random order: the same for the same seed"},
@@ -142,15 +144,18 @@ constinit const Command kPackCommand = {
     .summary = "turn a folder, or any dataset, into shards; resumable, parallel",
     .positionals = kPositionals,
     .description =
-        "Writes the samples at SRC (a folder, tar or tfrecord dataset) into a few large files in\n"
-        "the directory DST, with a full index: random access, and a checksum for every sample.\n"
-        "Original bytes are kept. Stopped at any moment and run again, it goes on where it was.\n",
+        "Writes the samples at SRC (a folder, tar, tfrecord, hdf5, lmdb, arrow, feather, parquet "
+        "or\n"
+        "npy dataset) into a few large files in the directory DST, with a full index: random\n"
+        "access, and a checksum for every sample. Original bytes are kept. Stopped at any moment\n"
+        "and run again, it goes on where it was.\n",
     .options = kOptions,
     .examples =
         "  stoker pack photos packed\n"
         "  stoker pack photos packed --to tfrecord --shard-size 256M --shuffle 1\n"
         "  stoker pack photos packed --split 'train=0.9,val=0.1' --exclude '*_draft*'\n"
-        "  stoker pack photos packed --list labels.csv --limit 1000\n",
+        "  stoker pack photos packed --list labels.csv --limit 1000\n"
+        "  stoker pack data.h5::train packed --to arrow\n",
     .resumable = true,
     .run = run_pack,
 };

@@ -10,10 +10,9 @@
 #include <random>
 
 #include "base/parallel.h"
-#include "dataset/codec.h"
 #include "dataset/value.h"
-#include "format/collecting_sink.h"
 #include "format/format.h"
+#include "format/one_shard.h"
 #include "os/fake_file_system.h"
 
 namespace stoker {
@@ -210,114 +209,14 @@ WrittenShard write_shard(const WriteFormat& format, std::vector<TestSample> samp
   return shard;
 }
 
-/// A shard in memory, as a dataset of its own.
-class OneShard {
- public:
-  OneShard(const Format& format, WrittenShard shard) : format_(format), shard_(std::move(shard)) {
-    for (size_t i = 0; i < shard_.files.size(); ++i) {
-      files_.add_file("/data/" + shard_.names[i], shard_.files[i]);
-    }
-  }
-
-  CollectingSink scan() {
-    const Source source{"/data", shard_.files.size() == 1 ? name() : "", "", &files_};
-    CollectingSink sink;
-    const std::optional<Layout> layout = format_.detect(source);
-    if (layout && !layout->parts.empty()) {
-      sink.faults = layout->faults;
-      for (const Part& part : layout->parts) format_.scan(source, *layout, part, sink);
-    } else if (shard_.files.size() == 1) {
-      format_.scan(source, {}, {name(), Compression::none, 0, 0, {}}, sink);
-    } else {
-      sink.faults.push_back({name(), {}, "", "", "is not detected"});
-    }
-    return sink;
-  }
-  std::optional<Layout> detect(const std::string& file) {
-    return format_.detect({"/data", file, "", &files_});
-  }
-  const std::string& name() const { return shard_.names[0]; }
-
-  /// What a field holds, as a reader would have it.
-  Value value_of(const CollectingSink& sink, const CollectingSink::Found& found) {
-    Field field;
-    field.type = found.field.type;
-    field.encoding = found.field.encoding;
-    field.dtype = found.field.dtype;
-    field.shape = found.field.shape;
-    if (found.field.extent.container == Container::absent) {
-      return found.field.integer ? Value(*found.field.integer) : Value(found.field.real.value());
-    }
-    std::string& bytes = kept_.emplace_back();
-    if (found.field.extent.container == Container::pieces) {
-      for (const Extent& piece : found.pieces) bytes += bytes_of(sink, piece);
-    } else {
-      bytes = bytes_of(sink, found.field.extent);
-    }
-    return decode_value(field, as_bytes(bytes));
-  }
-
-  /// Whatever was done to the shard, nobody is sent to bytes it has not got.
-  void expect_inside(const CollectingSink& sink) const {
-    for (const Block& block : sink.blocks) {
-      expect_inside(sink, block.shard, block.offset, block.stored_length);
-    }
-    for (const auto& sample : sink.samples) {
-      for (const auto& [name, found] : sample.fields) {
-        expect_inside(sink, found.field.extent);
-        for (const Extent& piece : found.pieces) expect_inside(sink, piece);
-      }
-    }
-  }
-
- private:
-  const std::string& file(const CollectingSink& sink, uint32_t shard) const {
-    const std::string& path = sink.shards.at(shard).path;
-    const auto found = std::find(shard_.names.begin(), shard_.names.end(), path);
-    return shard_.files.at(static_cast<size_t>(found - shard_.names.begin()));
-  }
-
-  std::string bytes_of(const CollectingSink& sink, const Extent& extent) const {
-    if (extent.container == Container::shard) {
-      return file(sink, extent.number).substr(extent.offset, extent.length);
-    }
-    const Block& block = sink.blocks.at(extent.number);
-    const Bytes stored = as_bytes(file(sink, block.shard));
-    const auto decoded = decode_block(stored.subspan(block.offset, block.stored_length),
-                                      sink.chains.at(block.codecs), block.decoded_length);
-    return std::string(as_text(Bytes(decoded).subspan(extent.offset, extent.length)));
-  }
-
-  void expect_inside(const CollectingSink& sink, uint32_t shard, uint64_t offset,
-                     uint64_t length) const {
-    ASSERT_LT(shard, sink.shards.size());
-    ASSERT_LE(offset, file(sink, shard).size());
-    ASSERT_LE(length, file(sink, shard).size() - offset);
-  }
-  void expect_inside(const CollectingSink& sink, const Extent& extent) const {
-    if (extent.container == Container::shard) {
-      expect_inside(sink, extent.number, extent.offset, extent.length);
-    } else if (extent.container == Container::block) {
-      ASSERT_LT(extent.number, sink.blocks.size());
-      const uint64_t size = sink.blocks[extent.number].decoded_length;
-      ASSERT_LE(extent.offset, size);
-      ASSERT_LE(extent.length, size - extent.offset);
-    } else {
-      ASSERT_TRUE(extent.container == Container::pieces || extent.container == Container::absent);
-    }
-  }
-
-  const Format& format_;
-  WrittenShard shard_;
-  FakeFileSystem files_;
-  std::deque<std::string> kept_;  // what values point into
-};
-
 class Conformance : public testing::TestWithParam<const Format*> {
  protected:
   const Format& format() const { return *GetParam(); }
   WrittenShard write(const std::vector<TestSample>& samples) const {
     return write_shard(*format().write, samples);
+  }
+  OneShard in_memory(const WrittenShard& shard) const {
+    return {format(), shard.names, shard.files};
   }
   /// All that the format can store.
   std::vector<TestSample> most() const {
@@ -331,7 +230,7 @@ class Conformance : public testing::TestWithParam<const Format*> {
 
 TEST_P(Conformance, WhatIsWrittenIsFound) {
   std::vector<TestSample> samples = most();
-  OneShard shard(format(), write(samples));
+  OneShard shard = in_memory(write(samples));
   const CollectingSink sink = shard.scan();
   for (const Fault& fault : sink.faults) ADD_FAILURE() << fault.message();
   ASSERT_GE(sink.shards.size(), 1U);
@@ -357,7 +256,7 @@ TEST_P(Conformance, TheSameSamplesGiveTheSameBytes) {
 
 TEST_P(Conformance, AShardIsDetected) {
   const WrittenShard written = write(little());
-  OneShard shard(format(), written);
+  OneShard shard = in_memory(written);
   if (written.files.size() == 1) {
     const auto as_file = shard.detect(shard.name());
     ASSERT_TRUE(as_file.has_value());
@@ -389,7 +288,7 @@ TEST_P(Conformance, NoTruncationGoesUnnoticed) {
     for (size_t size = 0; size < whole.files[file].size(); ++size) {
       WrittenShard cut = whole;
       cut.files[file].resize(size);
-      OneShard shard(format(), cut);
+      OneShard shard = in_memory(cut);
       const CollectingSink sink = shard.scan();
       shard.expect_inside(sink);
       const bool noticed =
@@ -422,7 +321,7 @@ TEST_P(Conformance, FlippedBitsAreSurvived) {
       for (const int flip : {1 << (at % 8), 0xFF}) {
         WrittenShard damaged = whole;
         damaged.files[file][at] = static_cast<char>(damaged.files[file][at] ^ flip);
-        OneShard shard(format(), damaged);
+        OneShard shard = in_memory(damaged);
         shard.expect_inside(shard.scan());
       }
     }
@@ -437,7 +336,7 @@ TEST_P(Conformance, AbsurdNumbersAreSurvived) {
       for (const char filler : {'\xff', '\0', '7'}) {
         WrittenShard damaged = whole;
         damaged.files[file].replace(at, 8, 8, filler);
-        OneShard shard(format(), damaged);
+        OneShard shard = in_memory(damaged);
         shard.expect_inside(shard.scan());
       }
     }
@@ -458,7 +357,7 @@ TEST_P(Conformance, AnythingElseIsSurvived) {
     const bool empty = bytes.empty();
     WrittenShard damaged = whole;
     damaged.files[file] = std::move(bytes);
-    OneShard shard(format(), damaged);
+    OneShard shard = in_memory(damaged);
     const CollectingSink sink = shard.scan();
     shard.expect_inside(sink);
     EXPECT_TRUE(empty || !sink.faults.empty());
@@ -467,7 +366,7 @@ TEST_P(Conformance, AnythingElseIsSurvived) {
 
 TEST_P(Conformance, ScansAtTheSameTimeThreaded) {
   const size_t count = most().size();
-  OneShard shard(format(), write(most()));
+  OneShard shard = in_memory(write(most()));
   std::vector<CollectingSink> sinks(16);
   parallel_for(sinks.size(), 8, [&](size_t i) { sinks[i] = shard.scan(); });
   for (const CollectingSink& sink : sinks) {

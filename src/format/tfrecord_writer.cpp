@@ -122,6 +122,28 @@ std::byte* put_entry(std::byte* to, const Layer& layer) {
   return layer.one_value ? put_head(to, kFirst, layer.payload) : to;
 }
 
+/// Whether every such number is an int64.
+bool fits_int64(DType dtype) {
+  switch (dtype) {
+    case DType::bool8:
+    case DType::int8:
+    case DType::int16:
+    case DType::int32:
+    case DType::int64:
+    case DType::uint8:
+    case DType::uint16:
+    case DType::uint32:
+      return true;
+    case DType::unknown:
+    case DType::uint64:
+    case DType::float16:
+    case DType::float32:
+    case DType::float64:
+      return false;
+  }
+  return false;
+}
+
 Encoding encoding(const Field& field) {
   switch (field.type) {
     case FieldType::bytes:
@@ -136,7 +158,7 @@ Encoding encoding(const Field& field) {
   const bool packed =
       field.encoding == Encoding::tf_int64s || field.encoding == Encoding::tf_floats;
   if (packed || field.encoding == Encoding::npy) return field.encoding;
-  const bool integer = field.type == FieldType::number && field.dtype == DType::int64;
+  const bool integer = field.type == FieldType::number && fits_int64(field.dtype);
   return integer ? Encoding::tf_int64s : Encoding::npy;
 }
 
@@ -229,7 +251,10 @@ std::unique_ptr<ShardWriter> open(const OutSchema&, ShardOutput&) {
   return std::make_unique<TfrecordWriter>();
 }
 
-Storage storage(const Field& field, uint64_t) { return {encoding(field), {}, {}}; }
+Storage storage(const Field& field, uint64_t) {
+  const Encoding stored = encoding(field);
+  return {stored, stored == Encoding::tf_int64s ? DType::int64 : DType::unknown, {}};
+}
 
 WriteFormat tfrecord_format() {
   WriteFormat format{storage, shard_name, suffix, size_of_sample, open};

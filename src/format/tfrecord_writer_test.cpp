@@ -174,6 +174,10 @@ TEST(TfrecordWriter, Encodings) {
   EXPECT_EQ(encoding_of(FieldType::list, Encoding::tf_strings), Encoding::tf_strings);
   EXPECT_EQ(encoding_of(FieldType::number, Encoding::none, DType::int64), Encoding::tf_int64s);
   EXPECT_EQ(encoding_of(FieldType::number, Encoding::decimal, DType::int64), Encoding::tf_int64s);
+  for (const DType small : {DType::uint8, DType::int32, DType::bool8}) {
+    EXPECT_EQ(encoding_of(FieldType::number, Encoding::elements, small), Encoding::tf_int64s);
+  }
+  EXPECT_EQ(encoding_of(FieldType::number, Encoding::elements, DType::uint64), Encoding::npy);
   EXPECT_EQ(encoding_of(FieldType::number, Encoding::decimal, DType::float64), Encoding::npy);
   EXPECT_EQ(encoding_of(FieldType::number, Encoding::decimal), Encoding::npy);
   EXPECT_EQ(encoding_of(FieldType::number, Encoding::tf_floats, DType::float32),

@@ -14,8 +14,8 @@ namespace stoker {
 class Conversion {
  public:
   /// `format` is for messages.
-  Conversion(const Schema& schema, uint64_t samples, std::string_view format,
-             const WriteFormat& write, std::string compress);
+  Conversion(const Index& source, std::string_view format, const WriteFormat& write,
+             std::string compress);
 
   /// What is written; fields that the format cannot store are not in it.
   const OutSchema& out() const { return out_; }
@@ -35,9 +35,9 @@ class Conversion {
                  std::vector<OutField>& fields) const;
 
  private:
-  void add(const Field& field, const WriteFormat& write, std::string_view format);
+  void add(uint32_t number, const WriteFormat& write, std::string_view format);
 
-  const Schema& schema_;
+  const Index& source_;
   OutSchema out_;
   std::vector<uint32_t> wanted_;
   std::vector<uint32_t> numbers_;  // by field of the source: of OutSchema::fields

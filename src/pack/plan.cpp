@@ -329,7 +329,7 @@ void refuse_loss(const Conversion& conversion, const PackOptions& options) {
 
 Conversion conversion_of(const Index& source, const WriteFormat& write,
                          const PackOptions& options) {
-  return {source.schema(), source.size(), options.to, write, options.compress};
+  return {source, options.to, write, options.compress};
 }
 
 std::string damaged_plan(const std::string& path, std::string_view why) {

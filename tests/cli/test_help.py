@@ -94,3 +94,22 @@ def test_page_describes_every_json_member(stoker_cli, tmp_path, name):
     assert {name for name in found if not name.startswith("stoker")} <= set(described)
     # Members of lists that are empty here are described as well, and nothing else.
     assert {name for name in described if "[]." not in name} <= found
+
+
+def test_every_format_is_named(stoker_cli, tmp_path):
+    """As the program lists them where it refuses something: in its help, in the pages, in the package."""
+    (tmp_path / "x").write_text("no dataset")
+    read = stoker_cli("check", tmp_path / "x", status=1).stderr.partition("formats known here are ")[2].strip().split(", ")
+    written = stoker_cli("pack", "a", "b", "--to", "x", status=2).stderr.partition("should be one of ")[2].strip().split(", ")
+    assert set(written) < set(read) and len(read) == 9
+    help_page, pack_page = stoker_cli("pack", "--help").stdout, (ROOT / "docs/commands/pack.md").read_text()
+    (to_help,) = re.findall(r"--to FORMAT(.*?)--shard-size", help_page, re.DOTALL)
+    (to_page,) = re.findall(r"^\| `--to FORMAT` .*$", pack_page, re.MULTILINE)
+    package = {name: (ROOT / f"python/stoker/{name}.py").read_text() for name in ("_commands", "_dataset")}
+    (to_package,) = re.findall(r"^ *to: format to write.*$", package["_commands"], re.MULTILINE)
+    for name in written:
+        assert all(re.search(rf"\b{name}\b", text) for text in (to_help, to_page, to_package)), name
+    for name in read:
+        readme = (ROOT / "README.md").read_text()
+        for text in (help_page.split("options:")[0], pack_page.split("## Examples")[0], package["_dataset"], readme):
+            assert re.search(rf"\b{name}\b", text) or (name == "feather" and text == readme), name
