@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random access to datasets that lie in a few big files, with every byte verified.
 
-    ds = stoker.open("train")       # a folder, tar or tfrecord dataset
+    ds = stoker.open("train")       # a folder, tar, hdf5: whatever it is
     ds[0], ds["cats/7"], len(ds)    # a sample is a dict of its fields
     stoker.pack("photos", "train")  # the commands, with the same words as options
     stoker.check("train").good

@@ -25,7 +25,7 @@ _KEYS_AT_ONCE = 4096
 
 
 def open(path: Path, *, list: Path | None = None, jobs: int | None = None, verify: bool = True) -> Dataset:
-    """Open a folder, tar or tfrecord dataset; a directory, or a single shard.
+    """Open a dataset of any format that stoker reads: a directory, or a single shard.
 
     Without an index, one of structure depth is built first, with an IndexBuiltWarning.
 

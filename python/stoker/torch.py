@@ -22,7 +22,7 @@ from stoker._commands import Path
 
 
 class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
-    """What torchvision.datasets.ImageFolder is, for a folder, tar or tfrecord dataset: (image, label) by number.
+    """What torchvision.datasets.ImageFolder is, for any dataset that stoker reads: (image, label) by number.
 
     Images come as Pillow's, so that every existing transform works. May be used in any number of DataLoader workers,
     forked or spawned. `classes`, `class_to_idx` and `targets` are torchvision's.

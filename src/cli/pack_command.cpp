@@ -19,7 +19,8 @@ namespace {
 constexpr std::array<std::string_view, 2> kPositionals = {"SRC", "DST"};
 
 constexpr std::array kOptions = {
-    Option{"--to", "FORMAT", "format to write: tar (default), tfrecord or npy"},
+    Option{"--to", "FORMAT",
+           "format to write: tar (default), tfrecord, hdf5, lmdb, arrow, feather, npy"},
     Option{"--shard-size", "SIZE", "begin a new shard at this size (default: 1G)"},
     kJobsOption,
     Option{"--shuffle", "SEED", "put the samples in a random order: the same for the same seed"},
