@@ -77,10 +77,8 @@ def run(*words) -> str:
     return done.stdout
 
 
-def megabytes_in(path: pathlib.Path, index: bool = False) -> float:
-    """Of the files; or of the index, which lies among them."""
-    files = [file for file in path.rglob("*") if file.is_file() and (".stoker" in file.parts) == index]
-    return sum(file.stat().st_size for file in files) / 1e6
+def megabytes(path: pathlib.Path) -> float:
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 1e6
 
 
 class Contender:
@@ -91,6 +89,8 @@ class Contender:
         self.source = source
         self.folder = name == "folder"
         self.path = source if self.folder else scratch / f"{source.name}-{name.replace(' ', '-')}"
+        # That of a folder of files lies in the cache, which is `scratch` here.
+        self.index_path = scratch / "stoker" if self.folder else self.path / ".stoker"
         self.options = options
         self.arrow_python = arrow_python
         self.seconds: list[float] = []
@@ -130,8 +130,9 @@ class Contender:
     def row(self) -> str:
         pack = f"{statistics.median(self.seconds):.2f} s" if self.seconds else "–"
         rates = [f"{statistics.median(values):,.0f}" for values in self.rates.values()]
-        sizes = [f"{megabytes_in(self.path, index):.1f} MB" for index in (False, True)]
-        return "| " + " | ".join([self.name, *sizes, pack, *rates]) + " |"
+        index = megabytes(self.index_path)
+        size = megabytes(self.path) - (0 if self.folder else index)
+        return "| " + " | ".join([self.name, f"{size:.1f} MB", f"{index:.1f} MB", pack, *rates]) + " |"
 
 
 def contenders_of(source: pathlib.Path, scratch: pathlib.Path, arrow_python: str, arrays: bool) -> list[Contender]:
@@ -156,7 +157,7 @@ def measure(what: str, contenders: list[Contender], rounds: int, epochs: int) ->
     counts = set().union(*(contender.samples for contender in contenders))
     if len(counts) != 1:
         sys.exit(f"{what}: not as many samples in all formats: {[(one.name, one.samples) for one in contenders]}")
-    size = megabytes_in(contenders[0].path) / counts.pop()
+    size = megabytes(contenders[0].path) / counts.pop()
     print(f"\n{what}, {size * 1e3:.1f} kB each; samples/s, median of {rounds} rounds\n")
     print("| " + " | ".join(["format", "size", "index", "pack", *READS]) + " |")
     print("|---" * (4 + len(READS)) + "|")
@@ -181,8 +182,9 @@ def main() -> None:
         options.rounds, options.epochs, options.photos, options.arrays = 1, 1, 20, 200
     options.place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.place) as name:
-        scratch = pathlib.Path(name)
         for what, count, make in (("photos", options.photos, make_photos), ("arrays", options.arrays, make_arrays)):
+            scratch = pathlib.Path(name) / what
+            os.environ["XDG_CACHE_HOME"] = str(scratch)
             source = scratch / what
             make(source, count)
             contenders = contenders_of(source, scratch, options.arrow_python, what == "arrays")

@@ -20,7 +20,8 @@ constexpr std::array<std::string_view, 2> kPositionals = {"SRC", "DST"};
 
 constexpr std::array kOptions = {
     Option{"--to", "FORMAT",
-           "format to write: tar (default), tfrecord, hdf5, lmdb, arrow, feather, npy"},
+           "format to write: tar (default), tfrecord, hdf5, lmdb,\n"
+           "arrow, feather or npy"},
     Option{"--shard-size", "SIZE", "begin a new shard at this size (default: 1G)"},
     kJobsOption,
     Option{"--shuffle", "SEED", "put the samples in a random order: the same for the same seed"},
@@ -143,7 +144,8 @@ constinit const Command kPackCommand = {
     .summary = "turn a folder, or any dataset, into shards; resumable, parallel",
     .positionals = kPositionals,
     .description =
-        "Writes the samples at SRC (a folder, tar or tfrecord dataset) into a few large files in\n"
+        "Writes the samples at SRC (a folder, or a dataset of any format) into a few large files "
+        "in\n"
         "the directory DST, with a full index: random access, and a checksum for every sample.\n"
         "Original bytes are kept. Stopped at any moment and run again, it goes on where it was.\n",
     .options = kOptions,
