@@ -31,7 +31,7 @@ std::string per_second(double rate) {
 /// Cores that would keep up with the step, in words; empty where there is no step to speak of.
 std::string cores_for_step(const LoaderStats& stats) {
   const double step = stats.seconds_behind_first - stats.waited_behind_first;
-  if (share(step, stats.seconds_behind_first) < kHardlyAStep || stats.samples_behind_first == 0) {
+  if (share(step, stats.seconds) < kHardlyAStep || stats.samples_behind_first == 0) {
     return "more cores help";
   }
   const double wanted = static_cast<double>(stats.samples_behind_first) / step;
@@ -47,7 +47,9 @@ std::string cores_for_step(const LoaderStats& stats) {
 
 std::string_view limit_of(const LoaderStats& stats) {
   const double waited = share(stats.waited_behind_first, stats.seconds_behind_first);
-  if (stats.samples_behind_first > 0 && waited < kLittle) return "step";
+  // A few batches that were ready together with the first one say nothing about a step.
+  const bool steps = share(stats.seconds_behind_first, stats.seconds) >= kHardlyAStep;
+  if (stats.samples_behind_first > 0 && steps && waited < kLittle) return "step";
   if (!stats.pictures) return "fetch";
   const double all = stats.decode.busy + stats.decode.waiting_for_input;
   return share(stats.decode.waiting_for_input, all) > 0.5 ? "fetch" : "decode";

@@ -92,5 +92,15 @@ TEST(Verdict, NamesWhatLimitsAndHowManyCoresAreMissing) {
   EXPECT_EQ(verdict_of({}, 2), "nothing was loaded yet");
 }
 
+TEST(Verdict, BatchesThatWereReadyWithTheFirstMakeNoStep) {
+  LoaderStats stats = after_ten_seconds(9.9999, {2, 20, 20, 0, 0}, {});
+  stats.seconds_behind_first = 0.0001;
+  for (const double waited : {0.0, 0.00005}) {
+    stats.waited_behind_first = waited;
+    EXPECT_EQ(limit_of(stats), "fetch");
+    EXPECT_TRUE(verdict_of(stats, 2).ends_with("100 MB/s; more cores help"));
+  }
+}
+
 }  // namespace
 }  // namespace stoker
