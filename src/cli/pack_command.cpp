@@ -66,7 +66,10 @@ std::string headline(const PackResult& result, const Style& style) {
   const std::string what = fmt::format(
       "{} {} {}, {}", counted(result.samples, "sample"), result.already_complete ? "in" : "into",
       counted_shards(result.shards, result.format), format_bytes(result.bytes));
-  if (result.already_complete) return style.good("already packed") + ": " + what + "\n";
+  if (result.already_complete) {
+    return style.good("already packed") + ": " + what +
+           "; the source has the same samples of the same sizes, and is not newer\n";
+  }
   std::string text =
       fmt::format("{} {} in {}", style.good("packed"), what, format_duration(result.seconds));
   if (result.shards_reused > 0) {

@@ -122,19 +122,19 @@ std::optional<PackResult> complete_already(const Destination& destination, const
   }
   const ScratchDirectory scratch;
   const Index now = scan_now(source, options, scratch.path());
-  if (fingerprint_of(now) != fingerprint && newest_change(now) > completed) {
+  if (fingerprint_of(now, false) != fingerprint) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: holds a complete pack, but of a source that was different then: "
+                            "add --overwrite to pack it anew",
+                            printable(destination.root)));
+  }
+  if (newest_change(now) > completed) {
     throw Error(ErrorKind::usage,
                 fmt::format("{}: holds a complete pack, but the source was modified after it: "
                             "stoker check {} --compare {} tells whether they differ; add "
                             "--overwrite to pack it anew",
                             printable(destination.root), printable(destination.root),
                             printable(source.root)));
-  }
-  if (fingerprint_of(now) != fingerprint) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{}: holds a complete pack, but of a source that was different then: "
-                            "add --overwrite to pack it anew",
-                            printable(destination.root)));
   }
   return result;
 }
@@ -163,8 +163,8 @@ bool still_the_source(const Destination& destination, const Source& source,
                       const PackOptions& options) {
   try {
     const ScratchDirectory scratch;
-    return fingerprint_of(scan_now(source, options, scratch.path())) ==
-           fingerprint_of(Index(destination.plan + "/source"));
+    return fingerprint_of(scan_now(source, options, scratch.path()), true) ==
+           fingerprint_of(Index(destination.plan + "/source"), true);
   } catch (const Error& error) {
     if (!fs::exists(destination.plan + "/source/" + kManifestName)) {
       throw Error(ErrorKind::corrupt,

@@ -338,11 +338,11 @@ std::string damaged_plan(const std::string& path, std::string_view why) {
       printable(path), why);
 }
 
-uint64_t fingerprint_of(const Index& source) {
+uint64_t fingerprint_of(const Index& source, bool with_times) {
   uint64_t print = source.size();
   for (uint32_t s = 0; s < source.manifest().segments.size(); ++s) {
     const Segment& segment = source.segment(s);
-    for (uint32_t i = 0; i < segment.shard_count(); ++i) {
+    for (uint32_t i = 0; i < segment.shard_count() && with_times; ++i) {
       print = mix64(print ^ static_cast<uint64_t>(segment.shard(i).modified_ns));
     }
     for (uint64_t i = 0; i < segment.samples(); ++i) {
@@ -360,7 +360,9 @@ uint64_t fingerprint_of(const Index& source) {
           print = mix64(print ^ hash64(bytes));
         }
         // The offset of a whole file is its time of modification.
-        print = mix64(print ^ extent.offset);
+        if (with_times || extent.container != Container::file) {
+          print = mix64(print ^ extent.offset);
+        }
       }
     }
   }
@@ -430,7 +432,7 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
   Planner planner(reader, write, conversion, options);
   planner.run(planners, plan);
   if (planner.taken() == 0) throw nothing_to_pack(plan);
-  plan.fingerprint = fingerprint_of(*index);
+  plan.fingerprint = fingerprint_of(*index, false);
 
   for (size_t i = 0; i < count; ++i) {
     planners[i]->finish();

@@ -60,9 +60,9 @@ std::string damaged_plan(const std::string& path, std::string_view why);
 Json options_of(const std::string& source_name, const std::string& inner,
                 const PackOptions& options);
 
-/// Changes when a sample of the source is added, removed, renamed, moved or gets another size, or
-/// when a file was modified.
-uint64_t fingerprint_of(const Index& source);
+/// Changes when a sample of the source is added, removed, renamed, moved within its file or gets
+/// another size; with times also when a file was modified.
+uint64_t fingerprint_of(const Index& source, bool with_times);
 
 /// How the source becomes what is written: the same for whoever goes on with a plan.
 Conversion conversion_of(const Index& source, const WriteFormat& write, const PackOptions& options);
