@@ -56,7 +56,6 @@ class ArrowScan {
   struct Leaf {
     ArrowLeaf values;
     ArrowLeaf* path = nullptr;  // of an image
-    bool is_path = false;
     uint64_t faults = 0;
   };
 
@@ -160,7 +159,6 @@ class ArrowScan {
       }
       if (leaves.size() == first + 2 && leaves[first]->values.plan().image) {
         leaves[first]->path = &leaves[first + 1]->values;
-        leaves[first + 1]->is_path = true;
       }
       return;
     }
@@ -193,16 +191,16 @@ class ArrowScan {
     if (key_ != nullptr && !take_key(row, batch, key)) return;
     fields_.clear();
     for (const auto& leaf : leaves) {
-      if (leaf->values.plan().use == ArrowUse::key) continue;
+      const ArrowPlan& plan = leaf->values.plan();
+      if (plan.use == ArrowUse::key || plan.made) continue;
       FoundField found;
       try {
         if (!leaf->values.find(row, found)) continue;
-        if (leaf->is_path && says_nothing(leaf->values.text(row), key)) continue;
-        if (leaf->values.plan().image) found.suffix = suffix_of(*leaf, row, found.extent);
+        if (plan.image) found.suffix = suffix_of(*leaf, row, found.extent);
       } catch (const Error& error) {
         if (!is_damage(error)) throw;
         if (++leaf->faults <= kMostNamed) {
-          sink_.fault({shard_, batch.begin, key, leaf->values.plan().name, error.what()});
+          sink_.fault({shard_, batch.begin, key, plan.name, error.what()});
         }
         continue;
       }
@@ -227,15 +225,6 @@ class ArrowScan {
     }
     sink_.fault({shard_, batch.begin, key, std::string(kKeyFeature), std::move(cause)});
     return false;
-  }
-
-  /// Whether a path is the end of the key and an ending, as our own files have it: the ending is
-  /// kept as such.
-  bool says_nothing(std::optional<std::string_view> path, std::string_view key) const {
-    if (key_ == nullptr || !path) return false;
-    const std::string_view base = key.substr(key.rfind('/') + 1);
-    return path->size() > base.size() + 1 && path->starts_with(base) &&
-           is_image_suffix(path->substr(base.size() + 1)) && (*path)[base.size()] == '.';
   }
 
   /// What kind of image it is: by its path, or by how it begins.

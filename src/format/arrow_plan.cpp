@@ -130,6 +130,7 @@ class Planner {
     }
     // The path says what kind of image it is, where it is not null.
     if (media && plan.children[0].image) plan.children[1].look = true;
+    if (media) plan.children[1].made = field.metadata_of(kArrowPathKey) == kArrowPathMade;
   }
 
   static std::string list(const ArrowField& field, ArrowPlan& plan) {

@@ -27,6 +27,7 @@ struct ArrowPlan {
   std::string name;                   // of the field that it becomes
   bool image = false;                 // its ending is wanted
   bool look = false;                  // somebody looks into its bytes
+  bool made = false;                  // a path that is no field
   Encoding encoding = Encoding::raw;  // of its bytes
   std::vector<int64_t> shape;         // of arrays that say it themselves
   std::vector<int64_t> inner;         // of nested lists: dimensions behind the first, once known
@@ -45,5 +46,8 @@ std::vector<ArrowPlan> plan_arrow_columns(const ArrowSchema& schema, const Colum
 
 /// How our own files say that a binary column holds something else: npy or tf_strings.
 inline constexpr std::string_view kArrowEncodingKey = "stoker:encoding";
+/// How they say that the paths of images come from the keys, and are no field of the dataset.
+inline constexpr std::string_view kArrowPathKey = "stoker:path";
+inline constexpr std::string_view kArrowPathMade = "made";
 
 }  // namespace stoker
