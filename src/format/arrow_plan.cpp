@@ -63,7 +63,7 @@ std::vector<int64_t> tensor_shape(const ArrowField& field, std::string& cause) {
 
 class Planner {
  public:
-  explicit Planner(std::vector<ArrowRefused>& refused) : refused_(refused) {}
+  explicit Planner(std::vector<RefusedColumn>& refused) : refused_(refused) {}
 
   ArrowPlan column(const ArrowField& field, const std::string& name) {
     ArrowPlan plan;
@@ -151,14 +151,14 @@ class Planner {
                        name_of(inner->type));
   }
 
-  std::vector<ArrowRefused>& refused_;
+  std::vector<RefusedColumn>& refused_;
   std::set<std::string> names_;
 };
 
 }  // namespace
 
 std::vector<ArrowPlan> plan_arrow_columns(const ArrowSchema& schema, const ColumnNames& names,
-                                          std::vector<ArrowRefused>& refused) {
+                                          std::vector<RefusedColumn>& refused) {
   std::vector<ArrowPlan> plans;
   Planner planner(refused);
   bool has_key = false;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "format/arrow_schema.h"
+#include "format/columnar.h"
 #include "format/hugging_face.h"
 
 namespace stoker {
@@ -34,15 +35,10 @@ struct ArrowPlan {
   std::vector<ArrowPlan> children;    // as many as the field has, or none
 };
 
-/// A column that is left out.
-struct ArrowRefused {
-  std::string column, cause;
-};
-
 /// Columns of a struct become fields NAME.CHILD; `bytes` of a struct of `bytes` and `path`, as
 /// `datasets` stores images and sounds, becomes NAME. The column `__key__` is the key.
 std::vector<ArrowPlan> plan_arrow_columns(const ArrowSchema& schema, const ColumnNames& names,
-                                          std::vector<ArrowRefused>& refused);
+                                          std::vector<RefusedColumn>& refused);
 
 /// How our own files say that a binary column holds something else: npy or tf_strings.
 inline constexpr std::string_view kArrowEncodingKey = "stoker:encoding";

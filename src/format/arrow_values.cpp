@@ -162,6 +162,7 @@ void ArrowLeaf::find_array(uint64_t row, FoundField& found) {
   const ArrowColumn* level = &column_;
   Interval range{row, row + 1};
   std::vector<int64_t> shape;
+  bool unknown = false;  // how long inner lists would be
   while (!level->children.empty()) {
     const ArrowColumn& child = level->children[0];
     const bool first = level == &column_;
@@ -176,8 +177,8 @@ void ArrowLeaf::find_array(uint64_t row, FoundField& found) {
     } else {
       const size_t dimension = shape.size() - 1;
       if (range.begin == range.end) {
-        if (dimension >= plan_.inner.size()) corrupt("no row before says how long inner lists are");
-        shape.push_back(plan_.inner[dimension]);
+        unknown = dimension >= plan_.inner.size();
+        shape.push_back(unknown ? 0 : plan_.inner[dimension]);
         range = {};
       } else {
         const Interval one = interval_at(*level, range.begin, child.rows);
@@ -195,9 +196,13 @@ void ArrowLeaf::find_array(uint64_t row, FoundField& found) {
     level = &child;
   }
   require_valid(*level, range);
-  const std::vector<int64_t> inner(shape.begin() + 1, shape.end());
-  if (plan_.inner.empty()) plan_.inner = inner;
-  if (plan_.inner != inner) corrupt("inner lists are not as long as in earlier rows: no array");
+  if (unknown) {
+    shape[0] = 0;
+  } else {
+    const std::vector<int64_t> inner(shape.begin() + 1, shape.end());
+    if (plan_.inner.empty()) plan_.inner = inner;
+    if (plan_.inner != inner) corrupt("inner lists are not as long as in earlier rows: no array");
+  }
   found.type = FieldType::array;
   found.encoding = Encoding::elements;
   found.dtype = level->field->dtype;

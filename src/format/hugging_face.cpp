@@ -68,6 +68,7 @@ ColumnNames name_columns(std::span<const std::string_view> columns,
         std::find_if(features.begin(), features.end(),
                      [&](const HuggingFaceFeature& each) { return each.name == columns[i]; });
     if (feature != features.end()) names.classes = feature->classes;
+    break;
   }
   return names;
 }

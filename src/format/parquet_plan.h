@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "format/columnar.h"
 #include "format/hugging_face.h"
 #include "format/parquet_metadata.h"
 
@@ -33,13 +34,8 @@ struct ParquetPlan {
   std::vector<int64_t> inner;  // of nested lists: dimensions behind the first, once known
 };
 
-/// A column that is left out.
-struct ParquetRefused {
-  std::string column, cause;
-};
-
 /// The same names as those of an Arrow file; see plan_arrow_columns().
 std::vector<ParquetPlan> plan_parquet_columns(const ParquetFile& file, const ColumnNames& names,
-                                              std::vector<ParquetRefused>& refused);
+                                              std::vector<RefusedColumn>& refused);
 
 }  // namespace stoker
