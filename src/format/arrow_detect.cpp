@@ -12,6 +12,7 @@
 #include "format/hugging_face.h"
 #include "format/member_name.h"
 #include "format/numbered_name.h"
+#include "format/parquet_metadata.h"
 #include "format/shard_directory.h"
 
 namespace stoker {
@@ -45,6 +46,13 @@ bool is_feather_name(std::string_view name) {
 std::optional<NumberedName> find_number(std::string_view name) {
   const size_t feather = is_feather_name(name) ? kFeather.size() : 0;
   return numbered_name(name, without_ending(name).size() - feather);
+}
+
+/// Parquet files under the name of Arrow files.
+bool is_parquet(const Source& source, const std::string& name) {
+  std::array<std::byte, kParquetMagic.size()> begin{};
+  const auto file = source.file_system->open(source.root + "/" + name);
+  return file->read_at(0, begin) == begin.size() && as_text(begin) == kParquetMagic;
 }
 
 bool is_arrow(const Source& source, const std::string& name) {
@@ -146,7 +154,7 @@ std::optional<Layout> detect_saved(const Source& source, std::vector<std::string
 std::optional<Layout> detect_shards(const Source& source, bool (*is_shard)(std::string_view name),
                                     bool by_contents) {
   ShardDirectory top = look_at_shards(source, is_shard, kMostLoose);
-  if (top.deep) return std::nullopt;
+  if (top.deep || (!top.shards.empty() && is_parquet(source, top.shards[0]))) return std::nullopt;
   Layout layout;
   layout.hidden = top.hidden;
   layout.faults = std::move(top.faults);
