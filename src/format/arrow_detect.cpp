@@ -80,23 +80,17 @@ std::string read_text(const Source& source, std::string_view name) {
   return text;
 }
 
-/// The classes that `label` counts, by the first shard that says so, or dataset_info.json.
+/// By the schema of a shard, or dataset_info.json.
 std::vector<std::string> classes_of(const Source& source, const Layout& layout) {
-  for (const Part& part : layout.parts) {
-    try {
-      const auto file = source.file_system->open(source.root + "/" + part.shard);
-      const ArrowMessages messages(*file, [](uint64_t, const std::string&) {});
-      std::string_view json = messages.schema().metadata_of(kHuggingFaceKey);
-      const std::string beside = json.empty() ? read_dataset_info(source) : std::string();
-      if (json.empty()) json = beside;
-      std::vector<std::string_view> columns;
-      for (const ArrowField& field : messages.schema().fields) columns.push_back(field.name);
-      return name_columns(columns, parse_hugging_face(json)).classes;
-    } catch (const Error&) {
-      continue;  // the scan will say what is wrong with it
-    }
-  }
-  return {};
+  return first_classes(source, layout, [&](ReadableFile& file) {
+    const ArrowMessages messages(file, [](uint64_t, const std::string&) {});
+    std::string_view json = messages.schema().metadata_of(kHuggingFaceKey);
+    const std::string beside = json.empty() ? read_dataset_info(source) : std::string();
+    if (json.empty()) json = beside;
+    std::vector<std::string_view> columns;
+    for (const ArrowField& field : messages.schema().fields) columns.push_back(field.name);
+    return name_columns(columns, parse_hugging_face(json)).classes;
+  });
 }
 
 [[noreturn]] void refuse_splits(const Source& source) {
@@ -131,6 +125,10 @@ std::optional<std::vector<std::string>> listed_shards(const std::string& state) 
 }
 
 std::optional<Layout> detect_saved(const Source& source, std::vector<std::string> names) {
+  if (names.empty()) {
+    throw Error(ErrorKind::not_found, fmt::format("{}: a dataset without samples: {} lists no file",
+                                                  printable(source.root), kState));
+  }
   Layout layout;
   for (std::string& name : names) {
     const std::string_view unsafe = unsafe_name(name);

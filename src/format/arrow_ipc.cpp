@@ -27,8 +27,6 @@ constexpr uint64_t kBufferFactor = 4;
 // More rows in one batch than any writer has memory for.
 constexpr int64_t kMostRows = int64_t{1} << 40;
 
-[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
-
 /// Fills what the table of a record batch says.
 void parse_batch(const FlatTable& table, uint64_t body_size, ArrowBatch& batch, uint64_t body) {
   if (!table.there()) corrupt("a batch without its description");

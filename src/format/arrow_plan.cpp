@@ -41,6 +41,7 @@ std::vector<int64_t> tensor_shape(const ArrowField& field, std::string& cause) {
   if (!json.is_object() || !json.contains("shape") || !json["shape"].is_array()) {
     return refuse("no shape");
   }
+  if (json["shape"].size() > kMostDimensions) return refuse("too many dimensions");
   std::vector<int64_t> shape;
   uint64_t elements = 1;
   for (const Json& dimension : json["shape"]) {
@@ -157,6 +158,17 @@ class Planner {
 
 }  // namespace
 
+std::vector<int64_t> shape_by_type(const ArrowField& field) {
+  std::string cause;
+  std::vector<int64_t> shape = tensor_shape(field, cause);
+  if (!shape.empty()) return shape;
+  const ArrowField* level = &field;
+  for (; is_list(*level) && !level->dictionary; level = &level->children[0]) {
+    shape.push_back(level->type == ArrowType::fixed_size_list ? int64_t{level->width} : -1);
+  }
+  return level->is_number() && !level->dictionary ? shape : std::vector<int64_t>();
+}
+
 std::vector<ArrowPlan> plan_arrow_columns(const ArrowSchema& schema, const ColumnNames& names,
                                           std::vector<RefusedColumn>& refused) {
   std::vector<ArrowPlan> plans;
@@ -172,6 +184,7 @@ std::vector<ArrowPlan> plan_arrow_columns(const ArrowSchema& schema, const Colum
       continue;
     }
     plans.push_back(planner.column(field, names.fields[i]));
+    plans.back().stated = names.shapes[i];
   }
   return plans;
 }

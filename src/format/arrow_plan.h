@@ -31,6 +31,7 @@ struct ArrowPlan {
   bool made = false;                  // a path that is no field
   Encoding encoding = Encoding::raw;  // of its bytes
   std::vector<int64_t> shape;         // of arrays that say it themselves
+  std::vector<int64_t> stated;        // of arrays of one shape, where it is said
   std::vector<int64_t> inner;         // of nested lists: dimensions behind the first, once known
   std::vector<ArrowPlan> children;    // as many as the field has, or none
 };
@@ -39,6 +40,10 @@ struct ArrowPlan {
 /// `datasets` stores images and sounds, becomes NAME. The column `__key__` is the key.
 std::vector<ArrowPlan> plan_arrow_columns(const ArrowSchema& schema, const ColumnNames& names,
                                           std::vector<RefusedColumn>& refused);
+
+/// The dimensions of lists of numbers by their types; -1 where they vary. Those of a
+/// fixed_shape_tensor, whose storage has but one. Empty for other columns.
+std::vector<int64_t> shape_by_type(const ArrowField& field);
 
 /// How our own files say that a binary column holds something else: npy or tf_strings.
 inline constexpr std::string_view kArrowEncodingKey = "stoker:encoding";

@@ -45,8 +45,6 @@ constexpr std::array<std::string_view, 27> kTypeNames = {"nothing",
                                                          "list_view",
                                                          "large_list_view"};
 
-[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
-
 // Nobody has as many; without a bound a small file could repeat a large one for every column.
 constexpr size_t kMostMetadata = 256;
 constexpr size_t kMostColumns = 65'536;

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "dataset/scan.h"
@@ -22,6 +24,10 @@ inline constexpr uint64_t kRowsPerByte = 256;
 // Names of nested columns repeat those around them: how much longer than the metadata that they
 // come from all of them may be.
 inline constexpr uint64_t kNamesFactor = 4;
+
+[[noreturn]] inline void corrupt(const std::string& cause) {
+  throw Error(ErrorKind::corrupt, cause);
+}
 
 /// Whether a scan goes on: something is wrong with the file, and not with the system.
 inline bool is_damage(const Error& error) {
@@ -47,6 +53,26 @@ inline std::string shard_stem(std::string_view shard,
   std::string stem(base);
   std::replace(stem.begin(), stem.end(), '.', '_');
   return stem;
+}
+
+// An index has no arrays with more.
+inline constexpr size_t kMostDimensions = 32;
+
+/// Whether an array of `outer` times `inner` is one of the shape that is said.
+inline bool is_of_shape(std::span<const int64_t> stated, uint64_t outer,
+                        std::span<const int64_t> inner) {
+  return !stated.empty() && stated[0] > 0 && static_cast<uint64_t>(stated[0]) == outer &&
+         std::equal(inner.begin(), inner.end(), stated.begin() + 1, stated.end());
+}
+
+/// The shape of an empty list where no row tells the inner dimensions: they may be said.
+inline std::vector<int64_t> shape_of_nothing(std::span<const int64_t> stated,
+                                             std::vector<int64_t> shape) {
+  const bool said = stated.size() == shape.size() &&
+                    std::all_of(stated.begin() + 1, stated.end(), [](int64_t d) { return d > 0; });
+  if (said) std::copy(stated.begin() + 1, stated.end(), shape.begin() + 1);
+  shape[0] = said ? -1 : 0;
+  return shape;
 }
 
 /// For looking at a column before its rows are taken.

@@ -9,6 +9,7 @@
 #include "format/columnar.h"
 #include "format/hugging_face.h"
 #include "format/member_name.h"
+#include "format/parquet_arrow.h"
 #include "format/parquet_column.h"
 #include "format/parquet_metadata.h"
 #include "format/parquet_plan.h"
@@ -66,8 +67,10 @@ class ParquetScan {
     std::vector<std::string_view> columns;
     for (const ParquetNode& node : file.root.children) columns.push_back(node.name);
     const auto features = parse_hugging_face(file.metadata_of(kHuggingFaceKey));
+    ColumnNames names = name_columns(columns, features);
+    add_arrow_shapes(file, columns, names);
     std::vector<RefusedColumn> refused;
-    plans_ = plan_parquet_columns(file, name_columns(columns, features), refused);
+    plans_ = plan_parquet_columns(file, names, refused);
     for (const RefusedColumn& each : refused) {
       fault({}, each.column, fmt::format("left out: {}", each.cause));
     }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "dataset/tf_list.h"
 #include "dataset/value.h"
+#include "format/columnar.h"
 
 namespace stoker {
 namespace {
@@ -18,8 +19,6 @@ namespace {
 constexpr uint64_t kHerePerDecoded = 256;
 constexpr uint64_t kHerePerStored = 4096;
 constexpr uint64_t kHereAtLeast = 1 << 20;
-
-[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
 /// The bytes of a number in its dtype: small integers are stored in 32 bits.
 Bytes narrowed(Bytes stored, DType dtype) {
@@ -240,6 +239,20 @@ bool ParquetColumn::next_list(FoundField& found) {
   return true;
 }
 
+/// What is said holds where the row is so: others leave the first dimension open. A tensor of
+/// several dimensions is a flat list.
+void ParquetColumn::set_stated_shape(std::vector<int64_t>& shape) const {
+  if (plan_.stated.empty()) return;
+  const auto inner = size_of_elements(plan_.node->dtype, std::span(shape).subspan(1));
+  if (!inner || *inner == 0) return;
+  const bool flat = shape.size() == 1 && plan_.stated.size() > 1 &&
+                    std::all_of(plan_.stated.begin(), plan_.stated.end(),
+                                [](int64_t dimension) { return dimension > 0; }) &&
+                    size_of_elements(plan_.node->dtype, plan_.stated) == scratch_.size();
+  const uint64_t outer = scratch_.size() / *inner;
+  if (flat || is_of_shape(plan_.stated, outer, std::span(shape).subspan(1))) shape = plan_.stated;
+}
+
 void ParquetColumn::finish_list(FoundField& found, bool empty) {
   if (plan_.use == ParquetUse::strings) {
     found.type = FieldType::list;
@@ -259,8 +272,9 @@ void ParquetColumn::finish_list(FoundField& found, bool empty) {
   if (plan_.inner.size() + 1 == plan_.most_repetition) {
     found.shape.emplace({int64_t{-1}});
     found.shape->insert(found.shape->end(), plan_.inner.begin(), plan_.inner.end());
-  } else {  // all are empty: nothing says how long inner lists would be
-    found.shape.emplace(plan_.most_repetition, 0);
+    set_stated_shape(*found.shape);
+  } else {  // all are empty: no row says how long inner lists would be
+    found.shape = shape_of_nothing(plan_.stated, std::vector<int64_t>(plan_.most_repetition, 0));
   }
   if (in_place_ && pieces_.size() == 1) {
     found.extent = pieces_[0];

@@ -44,6 +44,7 @@ class ParquetColumn {
   bool next_list(FoundField& found);
   bool peek();
   void take_element();
+  void set_stated_shape(std::vector<int64_t>& shape) const;
   void finish_list(FoundField& found, bool empty);
   void put_here(FoundField& found);
   void require_room() const;

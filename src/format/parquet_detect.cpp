@@ -34,18 +34,12 @@ bool is_parquet(const Source& source, const std::string& name) {
 }
 
 std::vector<std::string> classes_of(const Source& source, const Layout& layout) {
-  for (const Part& part : layout.parts) {
-    try {
-      const auto file = source.file_system->open(source.root + "/" + part.shard);
-      const ParquetFile parsed = read_parquet_footer(*file);
-      std::vector<std::string_view> columns;
-      for (const ParquetNode& node : parsed.root.children) columns.push_back(node.name);
-      return name_columns(columns, parse_hugging_face(parsed.metadata_of(kHuggingFaceKey))).classes;
-    } catch (const Error&) {
-      continue;  // the scan will say what is wrong with it
-    }
-  }
-  return {};
+  return first_classes(source, layout, [](ReadableFile& file) {
+    const ParquetFile parsed = read_parquet_footer(file);
+    std::vector<std::string_view> columns;
+    for (const ParquetNode& node : parsed.root.children) columns.push_back(node.name);
+    return name_columns(columns, parse_hugging_face(parsed.metadata_of(kHuggingFaceKey))).classes;
+  });
 }
 
 /// "train" of "train-00000-of-00003.parquet": the split that a shard belongs to; empty where its

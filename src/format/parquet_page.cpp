@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "dataset/codec.h"
+#include "format/columnar.h"
 #include "format/thrift.h"
 
 namespace stoker {
@@ -18,8 +19,6 @@ namespace {
 constexpr uint64_t kFirstHeader = 512;
 constexpr uint64_t kLargestHeader = 16 << 20;
 constexpr int kData = 0, kDictionary = 2, kDataV2 = 3;
-
-[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
 uint32_t count_of(int32_t value) {
   if (value < 0) corrupt(fmt::format("a page that counts {}", value));

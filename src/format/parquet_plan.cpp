@@ -128,7 +128,10 @@ std::vector<ParquetPlan> plan_parquet_columns(const ParquetFile& file, const Col
       planner.key(node);
       has_key = true;
     } else {
+      const size_t first = plans.size();
       planner.column(node, names.fields[i], 0);
+      const bool one = plans.size() == first + 1 && plans[first].use == ParquetUse::array;
+      if (one) plans[first].stated = names.shapes[i];
     }
   }
   return plans;

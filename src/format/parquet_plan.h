@@ -30,8 +30,9 @@ struct ParquetPlan {
   /// The level from which on the outermost list has elements; one below it is empty.
   unsigned element_definition = 0;
   bool image = false;
-  bool path_follows = false;   // of an image: the next plan is its path
-  std::vector<int64_t> inner;  // of nested lists: dimensions behind the first, once known
+  bool path_follows = false;    // of an image: the next plan is its path
+  std::vector<int64_t> stated;  // of arrays of one shape, where it is said
+  std::vector<int64_t> inner;   // of nested lists: dimensions behind the first, once known
 };
 
 /// The same names as those of an Arrow file; see plan_arrow_columns().

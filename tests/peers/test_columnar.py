@@ -133,6 +133,49 @@ def test_splits_in_one_folder(peer_arrow, stoker_cli, tmp_path):
     assert "no such split" in stoker_cli("check", f"{tmp_path}::val", status=1).stderr
 
 
+def test_shapes_that_parquet_does_not_know(peer_arrow, stoker_cli, tmp_path):
+    """Arrow's schema is in the metadata."""
+    peer_arrow(
+        PYARROW
+        + """
+tensor = pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(24, dtype="float32").reshape(2, 3, 4))
+parquet.write_table(pa.table({
+    "tensor": tensor,
+    "point": pa.array([[1, 2], None], pa.list_(pa.int64(), 2)),
+    "grid": pa.array([[[1, 2], [3, 4], [5, 6]]] * 2, pa.list_(pa.list_(pa.int16(), 2), 3)),
+    "boxes": pa.array([[[1, 2]], [[3, 4], [5, 6]]], pa.list_(pa.list_(pa.int16(), 2))),
+    "none": pa.array([[], []], pa.list_(pa.list_(pa.int16(), 2))),
+}), path)
+""",
+        tmp_path / "x.parquet",
+    )
+    _, fields = fields_of(stoker_cli, tmp_path / "x.parquet")
+    shapes = {name: field["shape"] for name, field in fields.items()}
+    assert shapes == {"tensor": [3, 4], "point": [2], "grid": [3, 2], "boxes": [-1, 2], "none": [-1, 2]}
+
+
+@pytest.mark.parametrize("save", ["save_to_disk(path)", "to_parquet(path)"])
+def test_shapes_that_datasets_states(peer_arrow, stoker_cli, tmp_path, save):
+    path = tmp_path / "x.parquet"
+    peer_arrow(
+        PYARROW
+        + f"""
+from datasets import Array2D, Dataset, Features
+made = {{"a": [np.ones((4, 5), "float32")] * 3, "b": [np.ones((k, 5), "float32") for k in (1, 2, 3)]}}
+features = Features(a=Array2D((4, 5), "float32"), b=Array2D((None, 5), "float32"))
+Dataset.from_dict(made, features=features).{save}
+""",
+        path,
+    )
+    _, fields = fields_of(stoker_cli, path)
+    assert (fields["a"]["shape"], fields["b"]["shape"]) == ([4, 5], [-1, 5])
+
+
+def test_saved_without_samples(peer_arrow, stoker_cli, tmp_path):
+    peer_arrow(PYARROW + "from datasets import Dataset\nDataset.from_dict({'n': []}).save_to_disk(path)", tmp_path / "d")
+    assert "a dataset without samples" in stoker_cli("check", tmp_path / "d", status=1).stderr
+
+
 # --- Hostile --------------------------------------------------------------------------------------------
 
 FLATBUFFERS = """
