@@ -21,6 +21,10 @@ std::vector<std::byte> first_room(uint64_t stored, uint64_t limit) {
   return std::vector<std::byte>(std::min(limit, kUsualRatio * stored + 4096));
 }
 
+bool is_gzip(Bytes stored) {
+  return stored.size() > 1 && stored[0] == std::byte{0x1f} && stored[1] == std::byte{0x8b};
+}
+
 void more_room(std::vector<std::byte>& decoded, uint64_t limit) {
   decoded.resize(std::min<uint64_t>(limit, 2 * decoded.size()));
 }
@@ -32,16 +36,21 @@ std::vector<std::byte> decode_zlib(Bytes stored, std::string_view /*parameters*/
                                      decltype(&libdeflate_free_decompressor)>
       decompressor(libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
   if (!decompressor) throw std::bad_alloc();
-  constexpr std::byte kGzip[] = {std::byte{0x1f}, std::byte{0x8b}};
-  const bool gzip = stored.size() > 1 && stored[0] == kGzip[0] && stored[1] == kGzip[1];
+  const bool gzip = is_gzip(stored);
   const auto decompress = gzip ? libdeflate_gzip_decompress_ex : libdeflate_zlib_decompress_ex;
   std::vector<std::byte> decoded = first_room(stored.size(), limit);
+  size_t done = 0;
   for (;;) {
+    size_t used = 0;
     size_t made = 0;
-    const libdeflate_result result = decompress(decompressor.get(), stored.data(), stored.size(),
-                                                decoded.data(), decoded.size(), nullptr, &made);
+    const libdeflate_result result =
+        decompress(decompressor.get(), stored.data(), stored.size(), decoded.data() + done,
+                   decoded.size() - done, &used, &made);
     if (result == LIBDEFLATE_SUCCESS) {
-      decoded.resize(made);
+      done += made;
+      stored = stored.subspan(used);
+      if (gzip && is_gzip(stored)) continue;  // several members in a row are one file
+      decoded.resize(done);
       return decoded;
     }
     if (result != LIBDEFLATE_INSUFFICIENT_SPACE) corrupt("compressed bytes are damaged or cut off");

@@ -244,9 +244,13 @@ std::vector<std::string> SegmentWriter::add_sample(std::string_view key,
       Extent extent = found.extent;
       if (extent.container == Container::file) extent.number = suffix;
       if (extent.container == Container::here) {
-        extent.offset = here_.size();
         extent.length = found.inline_bytes.size();
-        here_ += found.inline_bytes;
+        // A value that is the same as the one before takes no room.
+        const Extent last = column.extents.empty() ? Extent() : column.extents.back();
+        const bool again =
+            last.container == Container::here && here_bytes(last) == found.inline_bytes;
+        extent.offset = again ? last.offset : here_.size();
+        if (!again) here_ += found.inline_bytes;
       }
       if (extent.container == Container::pieces) extent = add_pieces(found.pieces);
       column.extents.push_back(extent);

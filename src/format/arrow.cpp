@@ -12,6 +12,7 @@
 #include "format/arrow_ipc.h"
 #include "format/arrow_plan.h"
 #include "format/arrow_values.h"
+#include "format/columnar.h"
 #include "format/member_name.h"
 #include "format/shard_directory.h"
 #include "format/tf_example.h"
@@ -19,14 +20,17 @@
 namespace stoker {
 namespace {
 
-// Of a column and batch, so many faults are named one by one.
-constexpr uint64_t kMostNamed = 8;
-// Rows that take next to nothing may be right, but not billions of them in a small file.
-constexpr uint64_t kRowsForNothing = 1 << 20;
-constexpr uint64_t kRowsPerByte = 256;
+/// Lists within a list whose length the schema does not say.
+bool has_open_inner(const ArrowField& field) {
+  const ArrowField& child = field.children[0];
+  if (child.children.empty()) return false;
+  return child.type != ArrowType::fixed_size_list || has_open_inner(child);
+}
 
-bool is_damage(const Error& error) {
-  return error.kind() == ErrorKind::corrupt || error.kind() == ErrorKind::unsupported;
+/// Whether nothing says yet how long the inner lists of a column are.
+bool lacks_dimensions(const ArrowPlan& plan) {
+  if (plan.use == ArrowUse::array) return plan.inner.empty() && has_open_inner(*plan.field);
+  return std::any_of(plan.children.begin(), plan.children.end(), lacks_dimensions);
 }
 
 class ArrowScan {
@@ -34,7 +38,7 @@ class ArrowScan {
   ArrowScan(const Source& source, const Part& part, OpenedShard& shard, ScanSink& sink)
       : source_(source),
         shard_(part.shard),
-        stem_(shard_stem(part.shard)),
+        stem_(shard_stem(part.shard, {".arrow", ".arrows", ".feather", ".ipc"})),
         file_(*shard.file),
         number_(shard.number),
         sink_(sink) {}
@@ -56,7 +60,6 @@ class ArrowScan {
   struct Leaf {
     ArrowLeaf values;
     ArrowLeaf* path = nullptr;  // of an image
-    bool is_path = false;
     uint64_t faults = 0;
   };
 
@@ -70,9 +73,9 @@ class ArrowScan {
     if (json.empty()) json = beside;
     std::vector<std::string_view> columns;
     for (const ArrowField& field : schema.fields) columns.push_back(field.name);
-    std::vector<ArrowRefused> refused;
+    std::vector<RefusedColumn> refused;
     plans_ = plan_arrow_columns(schema, name_columns(columns, parse_hugging_face(json)), refused);
-    for (const ArrowRefused& each : refused) {
+    for (const RefusedColumn& each : refused) {
       sink_.fault({shard_, {}, {}, each.column, fmt::format("left out: {}", each.cause)});
     }
     for (const ArrowPlan& plan : plans_) find_dictionaries(plan);
@@ -113,7 +116,7 @@ class ArrowScan {
   }
 
   void take_rows(const ArrowBatch& batch) {
-    if (batch.rows > kRowsForNothing + kRowsPerByte * (batch.end - batch.begin)) {
+    if (batch.rows > most_rows(batch)) {
       throw Error(ErrorKind::corrupt, fmt::format("a batch of {} bytes claims {} rows",
                                                   batch.end - batch.begin, batch.rows));
     }
@@ -138,6 +141,7 @@ class ArrowScan {
                   fmt::format("nothing in the {} rows of a batch can be read", batch.rows));
     }
     for (const auto& leaf : leaves) learn_dimensions(*leaf, batch.rows);
+    look_ahead();
     for (uint64_t row = 0; row < batch.rows; ++row) take_row(row, leaves, batch);
     for (const auto& leaf : leaves) {
       if (leaf->faults <= kMostNamed) continue;
@@ -160,7 +164,6 @@ class ArrowScan {
       }
       if (leaves.size() == first + 2 && leaves[first]->values.plan().image) {
         leaves[first]->path = &leaves[first + 1]->values;
-        leaves[first + 1]->is_path = true;
       }
       return;
     }
@@ -188,21 +191,54 @@ class ArrowScan {
     }
   }
 
+  /// The same in the other batches, once: a dataset may begin with thousands of empty lists.
+  void look_ahead() {
+    if (looked_ahead_ || std::none_of(plans_.begin(), plans_.end(), lacks_dimensions)) return;
+    looked_ahead_ = true;
+    SilentSink silent;
+    ArrowMessages messages(file_, [](uint64_t, const std::string&) {});
+    while (const auto batch = messages.next()) {
+      if (batch->dictionary || batch->rows > most_rows(*batch)) continue;
+      ArrowBody body(file_, *batch, number_, silent);
+      bool lacking = false;
+      for (ArrowPlan& plan : plans_) {
+        try {
+          lacks_dimensions(plan) ? learn_from(body, plan, batch->rows) : body.skip(*plan.field);
+        } catch (const Error& error) {
+          if (!is_damage(error)) throw;
+        }
+        lacking = lacking || lacks_dimensions(plan);
+      }
+      if (!lacking) return;
+    }
+  }
+
+  void learn_from(ArrowBody& body, ArrowPlan& plan, uint64_t rows) {
+    const ArrowColumn column = body.column(plan, rows);
+    std::vector<std::unique_ptr<Leaf>> leaves;
+    add_leaves(plan, column, {}, leaves);
+    for (const auto& leaf : leaves) learn_dimensions(*leaf, rows);
+  }
+
+  static uint64_t most_rows(const ArrowBatch& batch) {
+    return kRowsForNothing + kRowsPerByte * (batch.end - batch.begin);
+  }
+
   void take_row(uint64_t row, std::vector<std::unique_ptr<Leaf>>& leaves, const ArrowBatch& batch) {
     std::string key = fmt::format("{}-{:08}", stem_, rows_++);
     if (key_ != nullptr && !take_key(row, batch, key)) return;
     fields_.clear();
     for (const auto& leaf : leaves) {
-      if (leaf->values.plan().use == ArrowUse::key) continue;
+      const ArrowPlan& plan = leaf->values.plan();
+      if (plan.use == ArrowUse::key || plan.made) continue;
       FoundField found;
       try {
         if (!leaf->values.find(row, found)) continue;
-        if (leaf->is_path && says_nothing(leaf->values.text(row), key)) continue;
-        if (leaf->values.plan().image) found.suffix = suffix_of(*leaf, row, found.extent);
+        if (plan.image) found.suffix = suffix_of(*leaf, row, found.extent);
       } catch (const Error& error) {
         if (!is_damage(error)) throw;
         if (++leaf->faults <= kMostNamed) {
-          sink_.fault({shard_, batch.begin, key, leaf->values.plan().name, error.what()});
+          sink_.fault({shard_, batch.begin, key, plan.name, error.what()});
         }
         continue;
       }
@@ -227,15 +263,6 @@ class ArrowScan {
     }
     sink_.fault({shard_, batch.begin, key, std::string(kKeyFeature), std::move(cause)});
     return false;
-  }
-
-  /// Whether a path is the end of the key and an ending, as our own files have it: the ending is
-  /// kept as such.
-  bool says_nothing(std::optional<std::string_view> path, std::string_view key) const {
-    if (key_ == nullptr || !path) return false;
-    const std::string_view base = key.substr(key.rfind('/') + 1);
-    return path->size() > base.size() + 1 && path->starts_with(base) &&
-           is_image_suffix(path->substr(base.size() + 1)) && (*path)[base.size()] == '.';
   }
 
   /// What kind of image it is: by its path, or by how it begins.
@@ -268,18 +295,9 @@ class ArrowScan {
   ArrowDictionaries dictionaries_;
   ArrowLeaf* key_ = nullptr;
   uint64_t rows_ = 0;
+  bool looked_ahead_ = false;
   std::vector<FoundField> fields_;
   std::string suffix_;
-
-  static std::string shard_stem(std::string_view shard) {
-    std::string_view base = shard.substr(shard.rfind('/') + 1);
-    for (const std::string_view ending : {".arrow", ".arrows", ".feather", ".ipc"}) {
-      if (base.ends_with(ending)) base.remove_suffix(ending.size());
-    }
-    std::string stem(base);
-    std::replace(stem.begin(), stem.end(), '.', '_');
-    return stem;
-  }
 };
 
 }  // namespace

@@ -8,14 +8,13 @@
 
 #include "base/error.h"
 #include "dataset/codec.h"
+#include "format/columnar.h"
 
 namespace stoker {
 namespace {
 
 constexpr uint64_t kViewSize = 16;
 constexpr uint64_t kPrefix = sizeof(int64_t);  // of a compressed buffer
-
-[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
 bool has_large_offsets(ArrowType type) {
   return type == ArrowType::large_binary || type == ArrowType::large_utf8 ||

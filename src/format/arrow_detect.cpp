@@ -12,6 +12,7 @@
 #include "format/hugging_face.h"
 #include "format/member_name.h"
 #include "format/numbered_name.h"
+#include "format/parquet_metadata.h"
 #include "format/shard_directory.h"
 
 namespace stoker {
@@ -47,6 +48,13 @@ std::optional<NumberedName> find_number(std::string_view name) {
   return numbered_name(name, without_ending(name).size() - feather);
 }
 
+/// Parquet files under the name of Arrow files.
+bool is_parquet(const Source& source, const std::string& name) {
+  std::array<std::byte, kParquetMagic.size()> begin{};
+  const auto file = source.file_system->open(source.root + "/" + name);
+  return file->read_at(0, begin) == begin.size() && as_text(begin) == kParquetMagic;
+}
+
 bool is_arrow(const Source& source, const std::string& name) {
   const auto file = source.file_system->open(source.root + "/" + name);
   std::array<std::byte, kArrowMagic.size()> begin{};
@@ -72,23 +80,17 @@ std::string read_text(const Source& source, std::string_view name) {
   return text;
 }
 
-/// The classes that `label` counts, by the first shard that says so, or dataset_info.json.
+/// By the schema of a shard, or dataset_info.json.
 std::vector<std::string> classes_of(const Source& source, const Layout& layout) {
-  for (const Part& part : layout.parts) {
-    try {
-      const auto file = source.file_system->open(source.root + "/" + part.shard);
-      const ArrowMessages messages(*file, [](uint64_t, const std::string&) {});
-      std::string_view json = messages.schema().metadata_of(kHuggingFaceKey);
-      const std::string beside = json.empty() ? read_dataset_info(source) : std::string();
-      if (json.empty()) json = beside;
-      std::vector<std::string_view> columns;
-      for (const ArrowField& field : messages.schema().fields) columns.push_back(field.name);
-      return name_columns(columns, parse_hugging_face(json)).classes;
-    } catch (const Error&) {
-      continue;  // the scan will say what is wrong with it
-    }
-  }
-  return {};
+  return first_classes(source, layout, [&](ReadableFile& file) {
+    const ArrowMessages messages(file, [](uint64_t, const std::string&) {});
+    std::string_view json = messages.schema().metadata_of(kHuggingFaceKey);
+    const std::string beside = json.empty() ? read_dataset_info(source) : std::string();
+    if (json.empty()) json = beside;
+    std::vector<std::string_view> columns;
+    for (const ArrowField& field : messages.schema().fields) columns.push_back(field.name);
+    return name_columns(columns, parse_hugging_face(json)).classes;
+  });
 }
 
 [[noreturn]] void refuse_splits(const Source& source) {
@@ -123,6 +125,10 @@ std::optional<std::vector<std::string>> listed_shards(const std::string& state) 
 }
 
 std::optional<Layout> detect_saved(const Source& source, std::vector<std::string> names) {
+  if (names.empty()) {
+    throw Error(ErrorKind::not_found, fmt::format("{}: a dataset without samples: {} lists no file",
+                                                  printable(source.root), kState));
+  }
   Layout layout;
   for (std::string& name : names) {
     const std::string_view unsafe = unsafe_name(name);
@@ -146,7 +152,7 @@ std::optional<Layout> detect_saved(const Source& source, std::vector<std::string
 std::optional<Layout> detect_shards(const Source& source, bool (*is_shard)(std::string_view name),
                                     bool by_contents) {
   ShardDirectory top = look_at_shards(source, is_shard, kMostLoose);
-  if (top.deep) return std::nullopt;
+  if (top.deep || (!top.shards.empty() && is_parquet(source, top.shards[0]))) return std::nullopt;
   Layout layout;
   layout.hidden = top.hidden;
   layout.faults = std::move(top.faults);

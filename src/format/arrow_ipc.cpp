@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "format/columnar.h"
 
 namespace stoker {
 namespace {
@@ -20,14 +21,11 @@ constexpr uint64_t kLargestMetadata = 256 << 20;
 constexpr uint8_t kSchema = 1, kDictionary = 2, kRecordBatch = 3;
 constexpr int16_t kVersion4 = 3, kVersion5 = 4;
 constexpr size_t kBlockSize = 24, kPairSize = 16;
+// Buffers lie side by side. Some may be shared, but where many are, a small file makes much of
+// little.
+constexpr uint64_t kBufferFactor = 4;
 // More rows in one batch than any writer has memory for.
 constexpr int64_t kMostRows = int64_t{1} << 40;
-
-[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
-
-bool is_damage(const Error& error) {
-  return error.kind() == ErrorKind::corrupt || error.kind() == ErrorKind::unsupported;
-}
 
 /// Fills what the table of a record batch says.
 void parse_batch(const FlatTable& table, uint64_t body_size, ArrowBatch& batch, uint64_t body) {
@@ -45,12 +43,15 @@ void parse_batch(const FlatTable& table, uint64_t body_size, ArrowBatch& batch, 
     batch.nodes.push_back({static_cast<uint64_t>(length), static_cast<uint64_t>(nulls)});
   }
   const FlatVector buffers = table.structs(2, kPairSize);
+  uint64_t room = kBufferFactor * body_size;
   for (size_t i = 0; i < buffers.size(); ++i) {
     const auto offset = load<uint64_t>(buffers.element(i));
     const auto length = load<uint64_t>(buffers.element(i) + 8);
     if (length > body_size || offset > body_size - length) {
       corrupt(fmt::format("a buffer of {} bytes at {} of a body of {}", length, offset, body_size));
     }
+    if (length > room) corrupt(fmt::format("buffers overlap in a body of {} bytes", body_size));
+    room -= length;
     batch.buffers.push_back({body + offset, length});
   }
   if (const FlatTable compression = table.table(3); compression.there()) {
@@ -113,7 +114,8 @@ bool ArrowMessages::read_footer() {
           corrupt(fmt::format("a batch of {} + {} bytes at {}", metadata, body, offset));
         }
         before = offset + metadata + body;
-        blocks_.push_back(offset);
+        if (i > 0) blocks_.back().end = offset;
+        blocks_.push_back({offset, footer_end});
       }
     }
     return true;
@@ -201,13 +203,14 @@ ArrowBatch ArrowMessages::to_batch(const Message& message) {
 
 std::optional<ArrowBatch> ArrowMessages::next_in_footer() {
   while (next_block_ < blocks_.size()) {
-    const uint64_t offset = blocks_[next_block_++];
+    const auto [offset, end] = blocks_[next_block_++];
     try {
       Message message;
       if (read_message(offset, message) != Outcome::message ||
           (message.type != kDictionary && message.type != kRecordBatch)) {
         corrupt("no batch where the footer says that one is");
       }
+      if (message.end > end) corrupt("a batch that reaches into the next one");
       return to_batch(message);
     } catch (const Error& error) {
       if (!is_damage(error)) throw;

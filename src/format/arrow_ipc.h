@@ -83,7 +83,11 @@ class ArrowMessages {
   std::vector<std::byte> schema_bytes_, metadata_;
   ArrowSchema schema_;
   bool is_file_ = false, has_footer_ = false;
-  std::vector<uint64_t> blocks_;  // of the footer: dictionaries, then batches
+  /// A message that the footer lists, and where the next one of its kind begins.
+  struct Block {
+    uint64_t begin = 0, end = 0;
+  };
+  std::vector<Block> blocks_;  // dictionaries, then batches
   size_t next_block_ = 0;
   uint64_t at_ = 0;  // in the stream
   bool ended_ = false;

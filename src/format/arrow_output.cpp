@@ -68,13 +68,22 @@ FlatBuilder key_value(std::string_view key, std::string_view value) {
   return pair;
 }
 
+/// Of a column.
+void add_metadata(FlatBuilder& field, std::string_view key, std::string_view value) {
+  std::vector<FlatBuilder> metadata;
+  metadata.push_back(key_value(key, value));
+  field.child(6, FlatBuilder::tables(std::move(metadata)));
+}
+
 FlatBuilder column_table(const ArrowOutColumn& column, const OutSchema& schema) {
   switch (column.kind) {
     case Kind::media: {
       std::vector<FlatBuilder> children;
       children.push_back(field_table("bytes", ArrowType::binary, {}));
       children.push_back(field_table("path", ArrowType::utf8, {}));
-      return field_table(column.name, ArrowType::structure, {}, std::move(children));
+      FlatBuilder table = field_table(column.name, ArrowType::structure, {}, std::move(children));
+      if (!column.path) add_metadata(table, kArrowPathKey, kArrowPathMade);
+      return table;
     }
     case Kind::elements: {
       const Field& field = schema.fields[column.field];
@@ -85,11 +94,7 @@ FlatBuilder column_table(const ArrowOutColumn& column, const OutSchema& schema) 
   }
   FlatBuilder table =
       field_table(column.name, column.text ? ArrowType::utf8 : ArrowType::binary, {});
-  if (!column.encoding.empty()) {
-    std::vector<FlatBuilder> metadata;
-    metadata.push_back(key_value(kArrowEncodingKey, column.encoding));
-    table.child(6, FlatBuilder::tables(std::move(metadata)));
-  }
+  if (!column.encoding.empty()) add_metadata(table, kArrowEncodingKey, column.encoding);
   return table;
 }
 
@@ -113,7 +118,8 @@ OrderedJson feature_of(const ArrowOutColumn& column, const OutSchema& schema) {
                        field.shape->empty() && field.dtype == DType::int64;
   if (!classes) return elements_feature(field, 0);
   OrderedJson names = OrderedJson::array();
-  for (const std::string& name : schema.classes) names.push_back(name_to_json(name));
+  for (const std::string& name : schema.classes)
+    names.push_back(is_utf8(name) ? name : name_to_json(name));
   return {{"names", std::move(names)}, {"_type", "ClassLabel"}};
 }
 

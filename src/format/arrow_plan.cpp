@@ -41,6 +41,7 @@ std::vector<int64_t> tensor_shape(const ArrowField& field, std::string& cause) {
   if (!json.is_object() || !json.contains("shape") || !json["shape"].is_array()) {
     return refuse("no shape");
   }
+  if (json["shape"].size() > kMostDimensions) return refuse("too many dimensions");
   std::vector<int64_t> shape;
   uint64_t elements = 1;
   for (const Json& dimension : json["shape"]) {
@@ -63,7 +64,7 @@ std::vector<int64_t> tensor_shape(const ArrowField& field, std::string& cause) {
 
 class Planner {
  public:
-  explicit Planner(std::vector<ArrowRefused>& refused) : refused_(refused) {}
+  explicit Planner(std::vector<RefusedColumn>& refused) : refused_(refused) {}
 
   ArrowPlan column(const ArrowField& field, const std::string& name) {
     ArrowPlan plan;
@@ -130,6 +131,7 @@ class Planner {
     }
     // The path says what kind of image it is, where it is not null.
     if (media && plan.children[0].image) plan.children[1].look = true;
+    if (media) plan.children[1].made = field.metadata_of(kArrowPathKey) == kArrowPathMade;
   }
 
   static std::string list(const ArrowField& field, ArrowPlan& plan) {
@@ -150,14 +152,25 @@ class Planner {
                        name_of(inner->type));
   }
 
-  std::vector<ArrowRefused>& refused_;
+  std::vector<RefusedColumn>& refused_;
   std::set<std::string> names_;
 };
 
 }  // namespace
 
+std::vector<int64_t> shape_by_type(const ArrowField& field) {
+  std::string cause;
+  std::vector<int64_t> shape = tensor_shape(field, cause);
+  if (!shape.empty()) return shape;
+  const ArrowField* level = &field;
+  for (; is_list(*level) && !level->dictionary; level = &level->children[0]) {
+    shape.push_back(level->type == ArrowType::fixed_size_list ? int64_t{level->width} : -1);
+  }
+  return level->is_number() && !level->dictionary ? shape : std::vector<int64_t>();
+}
+
 std::vector<ArrowPlan> plan_arrow_columns(const ArrowSchema& schema, const ColumnNames& names,
-                                          std::vector<ArrowRefused>& refused) {
+                                          std::vector<RefusedColumn>& refused) {
   std::vector<ArrowPlan> plans;
   Planner planner(refused);
   bool has_key = false;
@@ -171,6 +184,7 @@ std::vector<ArrowPlan> plan_arrow_columns(const ArrowSchema& schema, const Colum
       continue;
     }
     plans.push_back(planner.column(field, names.fields[i]));
+    plans.back().stated = names.shapes[i];
   }
   return plans;
 }

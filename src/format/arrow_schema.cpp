@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "format/columnar.h"
 
 namespace stoker {
 namespace {
@@ -43,8 +44,6 @@ constexpr std::array<std::string_view, 27> kTypeNames = {"nothing",
                                                          "utf8_view",
                                                          "list_view",
                                                          "large_list_view"};
-
-[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
 // Nobody has as many; without a bound a small file could repeat a large one for every column.
 constexpr size_t kMostMetadata = 256;
@@ -122,14 +121,19 @@ void parse_type(const FlatTable& type, ArrowField& field) {
 class SchemaParser {
  public:
   explicit SchemaParser(size_t metadata_size)
-      : fields_left_(std::min(metadata_size / kFewestBytesOfField, kMostColumns)) {}
+      : fields_left_(std::min(metadata_size / kFewestBytesOfField, kMostColumns)),
+        names_left_(kNamesFactor * metadata_size) {}
 
-  ArrowField field(const FlatTable& table, unsigned depth) {
+  /// `around` is how long the names of the columns around it are.
+  ArrowField field(const FlatTable& table, unsigned depth, uint64_t around) {
     if (depth > kMaxDepth) corrupt("columns are nested too deep");
     if (fields_left_ == 0) corrupt("more columns than the metadata has room for");
     --fields_left_;
     ArrowField field;
     field.name = table.text(0);
+    around += field.name.size();
+    if (around > names_left_) corrupt("names of columns that are longer than the metadata");
+    names_left_ -= around;
     const auto type = table.number<uint8_t>(2);
     if (type == 0 || type >= kTypeNames.size()) {
       corrupt(fmt::format("column {} is of the unknown type {}", printable(field.name), type));
@@ -146,7 +150,7 @@ class SchemaParser {
     field.metadata = table.tables(6);
     const FlatVector children = table.tables(5);
     for (size_t i = 0; i < children.size(); ++i) {
-      field.children.push_back(this->field(children.table(i), depth + 1));
+      field.children.push_back(this->field(children.table(i), depth + 1, around));
     }
     require_children(field);
     return field;
@@ -167,6 +171,7 @@ class SchemaParser {
   }
 
   size_t fields_left_;
+  uint64_t names_left_;
 };
 
 }  // namespace
@@ -194,7 +199,7 @@ ArrowSchema parse_arrow_schema(const FlatTable& table) {
   SchemaParser parser(table.buffer_size());
   const FlatVector fields = table.tables(1);
   for (size_t i = 0; i < fields.size(); ++i)
-    schema.fields.push_back(parser.field(fields.table(i), 0));
+    schema.fields.push_back(parser.field(fields.table(i), 0, 0));
   return schema;
 }
 

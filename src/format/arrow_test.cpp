@@ -82,6 +82,20 @@ TEST(HuggingFace, NamesColumns) {
             (std::vector<std::string>{"img", "image", "label", "fine"}));
 }
 
+TEST(HuggingFace, StatesShapes) {
+  const auto features = parse_hugging_face(
+      R"({"features": {
+          "a": {"shape": [4, 5], "dtype": "float32", "_type": "Array2D"},
+          "b": {"shape": [null, 5], "dtype": "float32", "_type": "Array2D"},
+          "c": {"feature": {"feature": {"dtype": "int8", "_type": "Value"}, "length": 4, "_type": "List"}, "_type": "List"},
+          "d": {"feature": {"_type": "Image"}, "_type": "List"},
+          "e": {"shape": [-1, 1e30, "x", 99999999999], "_type": "Array4D"}}})");
+  const std::vector<std::string_view> columns = {"e", "d", "c", "b", "a", "none"};
+  const std::vector<std::vector<int64_t>> expected = {{-1, -1, -1, -1}, {},     {-1, 4},
+                                                      {-1, 5},          {4, 5}, {}};
+  EXPECT_EQ(name_columns(columns, features).shapes, expected);
+}
+
 TEST(HuggingFace, AnythingElseSaysNothing) {
   for (const char* json : {"", "{", "[]", "{\"info\": 3}", "{\"features\": []}"}) {
     EXPECT_TRUE(parse_hugging_face(json).empty()) << json;

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/error.h"
 #include "dataset/tf_list.h"
 #include "dataset/value.h"
+#include "format/columnar.h"
 #include "format/member_name.h"
 
 namespace stoker {
@@ -16,8 +16,6 @@ namespace {
 
 constexpr uint64_t kViewSize = 16;
 constexpr int32_t kLongestInView = 12;
-
-[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
 /// Entry i of a column's offsets.
 int64_t offset_at(const ArrowColumn& column, uint64_t i) {
@@ -163,6 +161,8 @@ void ArrowLeaf::find_array(uint64_t row, FoundField& found) {
   const ArrowColumn* level = &column_;
   Interval range{row, row + 1};
   std::vector<int64_t> shape;
+  bool unknown = false;  // how long inner lists would be
+  uint64_t outer = 0;    // how many there are
   while (!level->children.empty()) {
     const ArrowColumn& child = level->children[0];
     const bool first = level == &column_;
@@ -173,12 +173,13 @@ void ArrowLeaf::find_array(uint64_t row, FoundField& found) {
     } else if (first) {
       range = interval_at(*level, row, child.rows);
       take(elements_taken_, range.end - range.begin, child.rows);
+      outer = range.end - range.begin;
       shape.push_back(-1);
     } else {
       const size_t dimension = shape.size() - 1;
       if (range.begin == range.end) {
-        if (dimension >= plan_.inner.size()) corrupt("no row before says how long inner lists are");
-        shape.push_back(plan_.inner[dimension]);
+        unknown = dimension >= plan_.inner.size();
+        shape.push_back(unknown ? 0 : plan_.inner[dimension]);
         range = {};
       } else {
         const Interval one = interval_at(*level, range.begin, child.rows);
@@ -196,12 +197,20 @@ void ArrowLeaf::find_array(uint64_t row, FoundField& found) {
     level = &child;
   }
   require_valid(*level, range);
-  const std::vector<int64_t> inner(shape.begin() + 1, shape.end());
-  if (plan_.inner.empty()) plan_.inner = inner;
-  if (plan_.inner != inner) corrupt("inner lists are not as long as in earlier rows: no array");
+  if (unknown) {
+    shape = shape_of_nothing(plan_.stated, std::move(shape));
+  } else {
+    const std::vector<int64_t> inner(shape.begin() + 1, shape.end());
+    if (plan_.inner.empty()) plan_.inner = inner;
+    if (plan_.inner != inner) corrupt("inner lists are not as long as in earlier rows: no array");
+  }
   found.type = FieldType::array;
   found.encoding = Encoding::elements;
   found.dtype = level->field->dtype;
+  // What is said holds where the row is so: others leave the first dimension open.
+  if (shape[0] < 0 && is_of_shape(plan_.stated, outer, std::span(shape).subspan(1))) {
+    shape = plan_.stated;
+  }
   found.shape = plan_.shape.empty() ? std::move(shape) : plan_.shape;
   if (found.dtype == DType::bool8) {
     scratch_.clear();

@@ -20,8 +20,8 @@ namespace {
 
 using Kind = ArrowOutColumn::Kind;
 
-// Rows of a record batch: enough that what surrounds them does not count, few enough to be held.
-constexpr size_t kGroup = 256;
+// Bytes of a record batch: enough that what surrounds them does not count, few enough to be held.
+constexpr uint64_t kGroupBytes = 16 << 20;
 constexpr int16_t kVersion5 = 4;
 constexpr uint8_t kSchemaMessage = 1, kBatchMessage = 3;
 constexpr uint32_t kContinuation = 0xFFFFFFFF;
@@ -108,7 +108,7 @@ class ArrowWriter final : public ShardWriter {
     out.append(0, as_bytes(framed(message.build())));
   }
 
-  size_t group() const override { return kGroup; }
+  uint64_t group_bytes() const override { return kGroupBytes; }
 
   void place(std::span<const OutSample> samples, ShardOutput& out) override {
     placed_.reset();
@@ -211,8 +211,7 @@ class ArrowWriter final : public ShardWriter {
     uint64_t total = 0;
     for (const Cell& value : values) total += value.there() ? value.length() : 0;
     if (total > kLongestOffset) {
-      unsupported(fmt::format("field {}: {} samples in a row have more than 2 GiB", printable(name),
-                              values.size()));
+      unsupported(fmt::format("field {}: a value of more than 2 GiB", printable(name)));
     }
     std::byte* const offsets = body.buffer((values.size() + 1) * sizeof(int32_t));
     std::byte* const data = body.buffer(total);
@@ -240,7 +239,8 @@ class ArrowWriter final : public ShardWriter {
     for (size_t i = 0; i < samples.size(); ++i) {
       bytes[i].field = images[i];
       paths[i].field = given[i];
-      if (given[i] != nullptr || images[i] == nullptr) continue;
+      // Where the dataset has paths, one that is made up would be taken for one of them.
+      if (column.path || images[i] == nullptr) continue;
       if (!is_image_suffix(images[i]->suffix)) continue;
       paths[i].known = path_of(samples[i].key, images[i]->suffix);
       if (!is_utf8(*paths[i].known)) paths[i].known.reset();
@@ -396,7 +396,7 @@ std::vector<Companion> companions(const OutSchema& schema, std::span<const std::
 
 WriteFormat stream_format() {
   WriteFormat format{storage, stream_name, suffix, size_of_sample, open_stream};
-  format.typed = true;
+  format.typed = format.utf8 = true;
   format.empty_samples = true;
   format.companions = companions;
   format.companion_names = kCompanionNames;
@@ -405,7 +405,7 @@ WriteFormat stream_format() {
 
 WriteFormat file_format() {
   WriteFormat format{storage, file_name, suffix, size_of_sample, open_file};
-  format.typed = true;
+  format.typed = format.utf8 = true;
   format.empty_samples = true;
   return format;
 }

@@ -30,7 +30,7 @@ constexpr std::array kFormats = {
     Format{"hdf5", detect_hdf5, scan_hdf5, &kHdf5Write, true},
     Format{"arrow", detect_arrow, scan_arrow, &kArrowWrite},
     Format{"feather", detect_feather, scan_arrow, &kFeatherWrite},
-    Format{"parquet", detect_parquet, scan_parquet, nullptr},
+    Format{"parquet", detect_parquet, scan_parquet, nullptr, true},
     kFolder,  // takes any directory
 };
 
@@ -58,6 +58,48 @@ constexpr std::array kMagics = {
           "ELF"sv,
           "a program"},
 };
+
+/// How files of a format begin, whatever their name is.
+struct Signature {
+  size_t at;
+  std::string_view bytes;
+  std::string_view format;
+};
+constexpr std::array kSignatures = {
+    Signature{0, "ARROW1"sv, "arrow"},  Signature{0, "ARROW1"sv, "feather"},
+    Signature{0, "PAR1"sv, "parquet"},  Signature{0, "\x89HDF\r\n\x1a\n"sv, "hdf5"},
+    Signature{0, "\x93NUMPY"sv, "npy"}, Signature{16, "\xde\xc0\xef\xbe"sv, "lmdb"},
+};
+// A tar archive may begin with the name of a member that is called so.
+constexpr Signature kTar = {257, "ustar"sv, "tar"};
+
+bool fits(const Signature& signature, std::string_view begin) {
+  return begin.size() > signature.at && begin.substr(signature.at).starts_with(signature.bytes);
+}
+
+/// How a file begins; nothing where the source is a folder.
+std::string beginning_of(const Source& source) {
+  if (source.file.empty()) return {};
+  const std::string path = source.root + "/" + source.file;
+  const auto info = source.file_system->info(path, true);
+  if (!info || info->kind != FileKind::file) return {};
+  std::string begin(512, '\0');
+  begin.resize(
+      source.file_system->open(path)->read_at(0, std::as_writable_bytes(std::span(begin))));
+  return begin;
+}
+
+/// Whether its first bytes say that a file is of another format.
+bool is_another(std::string_view format, std::string_view begin) {
+  if (fits(kTar, begin)) return false;
+  bool known = false;
+  for (const Signature& each : kSignatures) {
+    if (!fits(each, begin)) continue;
+    if (each.format == format) return false;
+    known = true;
+  }
+  return known;
+}
 
 std::string looks_of(std::string_view begin) {
   if (begin.empty()) return "is empty";
@@ -120,7 +162,9 @@ Detected detect_format(const Source& source) {
     throw Error(ErrorKind::usage, fmt::format("{}: a list is for folders, and this is a file",
                                               printable(source.root + "/" + source.file)));
   }
+  const std::string begin = beginning_of(source);
   for (const Format& format : kFormats) {
+    if (is_another(format.name, begin)) continue;
     if (listed && format.detect != kFolder.detect) continue;
     auto layout = format.detect(source);
     if (!layout) continue;

@@ -129,6 +129,8 @@ class ShardWriter {
   virtual void finish(ShardOutput& out) = 0;
   /// How many samples a group has, the last of a shard excepted; 0: any number.
   virtual size_t group() const { return 0; }
+  /// How many bytes of fields make a group large enough, where group() is 0.
+  virtual uint64_t group_bytes() const { return 1 << 20; }
 
   /// What a shard has beside its samples, at most, where formats do not count it to them.
   static constexpr size_t kMaxShardEnd = 4096;
@@ -169,6 +171,8 @@ struct WriteFormat {
   std::span<const std::string_view> companion_names = {};
   /// Whether a sample without any field leaves a trace.
   bool empty_samples = false;
+  /// Whether text must be UTF-8: a sample with another is left out, and named.
+  bool utf8 = false;
 };
 
 /// A format is three functions and a row in kFormats.

@@ -6,8 +6,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "format/columnar.h"
 #include "format/hugging_face.h"
 #include "format/member_name.h"
+#include "format/parquet_arrow.h"
 #include "format/parquet_column.h"
 #include "format/parquet_metadata.h"
 #include "format/parquet_plan.h"
@@ -17,32 +19,14 @@
 namespace stoker {
 namespace {
 
-// Of a column and row group, so many faults are named one by one.
-constexpr uint64_t kMostNamed = 8;
-// Rows that take next to nothing may be right, but not billions of them in a small file.
-constexpr uint64_t kRowsForNothing = 1 << 20;
-constexpr uint64_t kRowsPerByte = 256;
-
-bool is_damage(const Error& error) {
-  return error.kind() == ErrorKind::corrupt || error.kind() == ErrorKind::unsupported;
-}
-
-/// For looking at a column before its rows are taken.
-class SilentSink final : public ScanSink {
- public:
-  uint32_t shard(const Shard&) override { return 0; }
-  uint32_t codecs(std::span<const Codec>) override { return 0; }
-  uint32_t block(const Block&) override { return 0; }
-  void sample(std::string_view, std::span<const FoundField>) override {}
-  void stated(const StatedChecksum&) override {}
-  void fault(Fault) override {}
-};
+// Of a list's values: runs of equal ones take next to nothing.
+constexpr uint64_t kValuesPerByte = 4096;
 
 class ParquetScan {
  public:
   ParquetScan(const Part& part, OpenedShard& shard, ScanSink& sink)
       : shard_(part.shard),
-        stem_(stem_of(part.shard)),
+        stem_(shard_stem(part.shard, {".parquet"})),
         file_(*shard.file),
         number_(shard.number),
         sink_(sink) {}
@@ -75,15 +59,6 @@ class ParquetScan {
     uint64_t faults = 0;
   };
 
-  static std::string stem_of(std::string_view shard) {
-    constexpr std::string_view kEnding = ".parquet";
-    std::string_view base = shard.substr(shard.rfind('/') + 1);
-    if (base.ends_with(kEnding)) base.remove_suffix(kEnding.size());
-    std::string stem(base);
-    std::replace(stem.begin(), stem.end(), '.', '_');
-    return stem;
-  }
-
   void fault(std::optional<uint64_t> offset, std::string field, std::string cause) {
     sink_.fault({shard_, offset, {}, std::move(field), std::move(cause)});
   }
@@ -92,20 +67,23 @@ class ParquetScan {
     std::vector<std::string_view> columns;
     for (const ParquetNode& node : file.root.children) columns.push_back(node.name);
     const auto features = parse_hugging_face(file.metadata_of(kHuggingFaceKey));
-    std::vector<ParquetRefused> refused;
-    plans_ = plan_parquet_columns(file, name_columns(columns, features), refused);
-    for (const ParquetRefused& each : refused) {
+    ColumnNames names = name_columns(columns, features);
+    add_arrow_shapes(file, columns, names);
+    std::vector<RefusedColumn> refused;
+    plans_ = plan_parquet_columns(file, names, refused);
+    for (const RefusedColumn& each : refused) {
       fault({}, each.column, fmt::format("left out: {}", each.cause));
     }
   }
 
   /// Why a column of a row group cannot be read; empty where it can.
-  static std::string refusal(const ParquetChunk& chunk, const ParquetPlan& plan) {
+  static std::string refusal(const ParquetRowGroup& group, const ParquetPlan& plan) {
+    const ParquetChunk& chunk = group.chunks[plan.node->leaf];
     if (!chunk.refusal.empty()) return chunk.refusal;
     if (chunk.type != *plan.node->type)
       return "its values are of another type than the schema says";
     const uint64_t bytes = chunk.end - chunk.begin;
-    if (chunk.values > kRowsForNothing + kRowsPerByte * bytes) {
+    if (chunk.values > std::max(group.rows, kRowsForNothing + kValuesPerByte * bytes)) {
       return fmt::format("{} bytes claim {} values", bytes, chunk.values);
     }
     return refusal_of(chunk.codec);
@@ -116,7 +94,7 @@ class ParquetScan {
     SilentSink silent;
     for (const ParquetRowGroup& group : file.groups) {
       const ParquetChunk& chunk = group.chunks[plan.node->leaf];
-      if (!refusal(chunk, plan).empty()) continue;
+      if (!refusal(group, plan).empty()) continue;
       ParquetColumn column(file_, plan, chunk, number_, silent);
       for (uint64_t row = 0; row < chunk.values; ++row) {
         try {
@@ -131,14 +109,17 @@ class ParquetScan {
   }
 
   void take_group(const ParquetRowGroup& group) {
-    if (group.rows > kRowsForNothing + kRowsPerByte * group.bytes) {
+    const uint64_t backed = std::min(group.rows, kRowsPerByte * group.bytes);
+    if (group.bytes == 0 || group.rows - backed > rows_for_nothing_) {
+      if (group.rows == 0) return;
       return fault({}, {},
                    fmt::format("a row group of {} bytes claims {} rows", group.bytes, group.rows));
     }
+    rows_for_nothing_ -= group.rows - backed;
     std::vector<std::unique_ptr<Column>> columns;
     for (ParquetPlan& plan : plans_) {
       const ParquetChunk& chunk = group.chunks[plan.node->leaf];
-      const std::string refusal = this->refusal(chunk, plan);
+      const std::string refusal = this->refusal(group, plan);
       if (!refusal.empty()) {
         fault(chunk.begin, plan.name, fmt::format("left out: {}", refusal));
         continue;
@@ -149,7 +130,18 @@ class ParquetScan {
       return fault({}, {},
                    fmt::format("nothing in a row group of {} rows can be read", group.rows));
     }
-    for (uint64_t row = 0; row < group.rows; ++row) take_row(columns);
+    for (uint64_t row = 0; row < group.rows; ++row) {
+      const bool lost = std::all_of(columns.begin(), columns.end(),
+                                    [](const auto& column) { return column->values.broken(); });
+      if (lost) {
+        fault({}, {},
+              fmt::format("nothing of the last {} rows of a row group can be read",
+                          group.rows - row));
+        rows_ += group.rows - row;
+        break;
+      }
+      take_row(columns);
+    }
     for (const auto& column : columns) {
       if (column->faults <= kMostNamed) continue;
       fault(column->values.offset(), column->values.plan().name,
@@ -222,6 +214,7 @@ class ParquetScan {
   const ParquetPlan* image_ = nullptr;
   std::string suffix_;
   uint64_t rows_ = 0;
+  uint64_t rows_for_nothing_ = kRowsForNothing;  // that may still come
 };
 
 }  // namespace

@@ -9,16 +9,17 @@
 #include "base/error.h"
 #include "dataset/tf_list.h"
 #include "dataset/value.h"
+#include "format/columnar.h"
 #include "format/member_name.h"
 
 namespace stoker {
 namespace {
 
-// What a column puts into the index may be more than it takes in the file: by how much.
-constexpr uint64_t kHereFactor = 256;
+// What a column puts into the index may be more than its pages, which repeat values by dictionaries
+// and runs, and more than it takes in the file, where they are compressed: by how much.
+constexpr uint64_t kHerePerDecoded = 256;
+constexpr uint64_t kHerePerStored = 4096;
 constexpr uint64_t kHereAtLeast = 1 << 20;
-
-[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
 /// The bytes of a number in its dtype: small integers are stored in 32 bits.
 Bytes narrowed(Bytes stored, DType dtype) {
@@ -38,7 +39,8 @@ ParquetColumn::ParquetColumn(ReadableFile& file, ParquetPlan& plan, const Parque
     : plan_(plan),
       pages_(file, chunk, plan, shard, sink),
       values_(*plan.node),
-      here_left_(kHereAtLeast + kHereFactor * (chunk.end - chunk.begin)) {
+      here_left_(kHereAtLeast),
+      here_to_come_(kHerePerStored * (chunk.end - chunk.begin)) {
   page_.begin = chunk.begin;
 }
 
@@ -66,6 +68,9 @@ bool ParquetColumn::next_page() {
       lost_ = page_.values;
       corrupt(fmt::format("{}; {} rows have no value of it", error.what(), lost_));
     }
+    const uint64_t more = std::min(here_to_come_, kHerePerDecoded * page_.decoded.size());
+    here_to_come_ -= more;
+    here_left_ += more;
     left_ = page_.values;
     repetitions_ = RunReader(page_.repetition, std::bit_width(plan_.most_repetition));
     definitions_ = RunReader(page_.definition, std::bit_width(plan_.most_definition));
@@ -111,16 +116,28 @@ bool ParquetColumn::next_flat(FoundField& found) {
   }
   if (plan_.node->text) found.type = FieldType::text;
   if (found.extent.container == Container::here) {
-    put_here(bytes_.size());
     scratch_ = as_text(bytes_);
-    found.inline_bytes = scratch_;
+    put_here(found);
   }
   return true;
 }
 
-void ParquetColumn::put_here(uint64_t size) {
-  if (size > here_left_) give_up("its values are far more than their pages hold");
-  here_left_ -= size;
+/// What is in scratch_. The index shares a value that is the same as the one before.
+void ParquetColumn::put_here(FoundField& found) {
+  if (scratch_ != last_here_) {
+    if (scratch_.size() > here_left_) give_up("its values are far more than their pages hold");
+    here_left_ -= scratch_.size();
+    last_here_ = scratch_;
+  }
+  found.extent.container = Container::here;
+  found.inline_bytes = scratch_;
+}
+
+/// Of a list that is being gathered, and may become as long as its runs say.
+void ParquetColumn::require_room() const {
+  if (scratch_.size() > here_left_ + last_here_.size()) {
+    corrupt("its values are far more than their pages hold");
+  }
 }
 
 void ParquetColumn::number(FoundField& found) {
@@ -173,8 +190,8 @@ void ParquetColumn::take_element() {
   }
   const ParquetValue value = values_.next();
   if (plan_.use == ParquetUse::strings) {
-    texts_.emplace_back(as_text(value.bytes));
-    put_here(value.bytes.size() + 8);
+    scratch_ += write_bytes_list(std::span(&value.bytes, 1));
+    require_room();
     return;
   }
   const size_t size = size_of(plan_.node->dtype);
@@ -182,6 +199,7 @@ void ParquetColumn::take_element() {
   in_place_ = in_place_ && value.extent.container != Container::here &&
               value.bytes.size() == size && page_.encoding == ParquetEncoding::plain;
   if (!in_place_) {
+    require_room();
     pieces_.clear();
   } else if (!pieces_.empty() && follows(pieces_.back(), value.extent)) {
     pieces_.back().length += size;
@@ -191,7 +209,6 @@ void ParquetColumn::take_element() {
 }
 
 bool ParquetColumn::next_list(FoundField& found) {
-  texts_.clear();
   pieces_.clear();
   scratch_.clear();
   in_place_ = true;
@@ -223,19 +240,26 @@ bool ParquetColumn::next_list(FoundField& found) {
   return true;
 }
 
+/// What is said holds where the row is so: others leave the first dimension open. A tensor of
+/// several dimensions is a flat list.
+void ParquetColumn::set_stated_shape(std::vector<int64_t>& shape) const {
+  if (plan_.stated.empty()) return;
+  const auto inner = size_of_elements(plan_.node->dtype, std::span(shape).subspan(1));
+  if (!inner || *inner == 0) return;
+  const bool flat = shape.size() == 1 && plan_.stated.size() > 1 &&
+                    std::all_of(plan_.stated.begin(), plan_.stated.end(),
+                                [](int64_t dimension) { return dimension > 0; }) &&
+                    size_of_elements(plan_.node->dtype, plan_.stated) == scratch_.size();
+  const uint64_t outer = scratch_.size() / *inner;
+  if (flat || is_of_shape(plan_.stated, outer, std::span(shape).subspan(1))) shape = plan_.stated;
+}
+
 void ParquetColumn::finish_list(FoundField& found, bool empty) {
   if (plan_.use == ParquetUse::strings) {
-    const std::vector<Bytes> values = [this] {
-      std::vector<Bytes> views;
-      for (const std::string& text : texts_) views.push_back(as_bytes(text));
-      return views;
-    }();
-    scratch_ = write_bytes_list(values);
     found.type = FieldType::list;
     found.encoding = Encoding::tf_strings;
     found.suffix = kListSuffix;
-    found.extent.container = Container::here;
-    found.inline_bytes = scratch_;
+    put_here(found);
     return;
   }
   found.type = FieldType::array;
@@ -247,20 +271,20 @@ void ParquetColumn::finish_list(FoundField& found, bool empty) {
     if (plan_.inner.empty()) plan_.inner = inner;
     if (plan_.inner != inner) corrupt("inner lists are not as long as in earlier rows: no array");
   }
-  if (plan_.inner.size() + 1 != plan_.most_repetition) {
-    corrupt("no row before says how long inner lists are");
+  if (plan_.inner.size() + 1 == plan_.most_repetition) {
+    found.shape.emplace({int64_t{-1}});
+    found.shape->insert(found.shape->end(), plan_.inner.begin(), plan_.inner.end());
+    set_stated_shape(*found.shape);
+  } else {  // all are empty: no row says how long inner lists would be
+    found.shape = shape_of_nothing(plan_.stated, std::vector<int64_t>(plan_.most_repetition, 0));
   }
-  found.shape.emplace({int64_t{-1}});
-  found.shape->insert(found.shape->end(), plan_.inner.begin(), plan_.inner.end());
   if (in_place_ && pieces_.size() == 1) {
     found.extent = pieces_[0];
   } else if (in_place_ && pieces_.size() > 1) {
     found.pieces = pieces_;
     found.extent = {Container::pieces, 0, 0, scratch_.size(), 0};
   } else {
-    put_here(scratch_.size());
-    found.extent.container = Container::here;
-    found.inline_bytes = scratch_;
+    put_here(found);
   }
 }
 

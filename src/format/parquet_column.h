@@ -20,6 +20,8 @@ class ParquetColumn {
                 ScanSink& sink);
 
   const ParquetPlan& plan() const { return plan_; }
+  /// Nothing more comes.
+  bool broken() const { return broken_; }
 
   /// Takes the next row; false where it is null or lost. Throws Error(corrupt) or
   /// Error(unsupported) with the cause alone: then the value of this row is lost, and that of those
@@ -42,8 +44,10 @@ class ParquetColumn {
   bool next_list(FoundField& found);
   bool peek();
   void take_element();
+  void set_stated_shape(std::vector<int64_t>& shape) const;
   void finish_list(FoundField& found, bool empty);
-  void put_here(uint64_t size);
+  void put_here(FoundField& found);
+  void require_room() const;
   void number(FoundField& found);
   void note_dimension(unsigned repetition);
   [[noreturn]] void give_up(const std::string& cause);
@@ -52,7 +56,9 @@ class ParquetColumn {
   ParquetPages pages_;
   ParquetPage page_;
   ParquetValues values_;
-  uint64_t here_left_;  // bytes that may still go into the index
+  // Bytes that may still go into the index, and those that the pages to come may add to them.
+  uint64_t here_left_, here_to_come_;
+  std::string last_here_;
   RunReader repetitions_, definitions_;
   uint64_t left_ = 0;  // in the page
   uint64_t lost_ = 0;  // rows of a damaged page
@@ -61,7 +67,6 @@ class ParquetColumn {
   Entry entry_;
   Bytes bytes_;
   std::string scratch_;
-  std::vector<std::string> texts_;
   std::vector<Extent> pieces_;
   // Of the list that is being read:
   bool in_place_ = true;  // all its elements lie where pieces_ say

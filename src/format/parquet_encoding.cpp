@@ -3,13 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "dataset/protobuf.h"
+#include "format/columnar.h"
+#include "format/thrift.h"
 
 namespace stoker {
 namespace {
-
-[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
 uint64_t varint(Bytes& from) {
   const auto value = take_varint(from);
@@ -17,10 +16,7 @@ uint64_t varint(Bytes& from) {
   return *value;
 }
 
-int64_t zigzag(Bytes& from) {
-  const uint64_t value = varint(from);
-  return static_cast<int64_t>(value >> 1 ^ (0 - (value & 1)));
-}
+int64_t zigzag(Bytes& from) { return from_zigzag(varint(from)); }
 
 Bytes take(Bytes& from, uint64_t size) {
   if (size > from.size()) corrupt("packed integers are cut off");

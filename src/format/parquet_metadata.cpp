@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "format/columnar.h"
 #include "format/thrift.h"
 
 namespace stoker {
@@ -15,8 +16,6 @@ namespace {
 
 constexpr unsigned kMaxDepth = 32;
 constexpr size_t kEnd = 8;  // length of the footer, and the magic
-
-[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
 uint64_t count_of(int64_t value, const char* what) {
   if (value < 0) corrupt(fmt::format("{} {}", value, what));

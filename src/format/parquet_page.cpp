@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "dataset/codec.h"
+#include "format/columnar.h"
 #include "format/thrift.h"
 
 namespace stoker {
@@ -18,8 +19,6 @@ namespace {
 constexpr uint64_t kFirstHeader = 512;
 constexpr uint64_t kLargestHeader = 16 << 20;
 constexpr int kData = 0, kDictionary = 2, kDataV2 = 3;
-
-[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
 uint32_t count_of(int32_t value) {
   if (value < 0) corrupt(fmt::format("a page that counts {}", value));
@@ -35,8 +34,8 @@ struct ParquetPages::Header {
   std::optional<uint32_t> crc;
   uint64_t values = 0;
   int encoding = 0;
-  bool old_levels = false;                            // packed without runs
-  uint64_t definition_size = 0, repetition_size = 0;  // of version 2
+  bool old_repetition = false, old_definition = false;  // packed without runs
+  uint64_t definition_size = 0, repetition_size = 0;    // of version 2
   bool compressed = true;
 
   void parse(ThriftStruct fields) {
@@ -57,8 +56,9 @@ struct ParquetPages::Header {
     while (fields.next()) {
       if (fields.id() == 1) values = count_of(fields.int32());
       if (fields.id() == 2) encoding = fields.int32();
-      const bool levels = !is_dictionary && (fields.id() == 3 || fields.id() == 4);
-      if (levels && fields.int32() != static_cast<int>(ParquetEncoding::runs)) old_levels = true;
+      if (is_dictionary || (fields.id() != 3 && fields.id() != 4)) continue;
+      const bool old = fields.int32() != static_cast<int>(ParquetEncoding::runs);
+      (fields.id() == 3 ? old_definition : old_repetition) = old;
     }
   }
 
@@ -172,7 +172,8 @@ void ParquetPages::read_page(const Header& header, ParquetPage& page) {
     } else {
       decode(stored, begin, header.decoded, page.decoded, page.first);
     }
-    if (header.old_levels && (has_repetition_ || has_definition_)) {
+    // Where there are none, some writers say that they are packed so.
+    if ((header.old_repetition && has_repetition_) || (header.old_definition && has_definition_)) {
       throw Error(ErrorKind::unsupported, "levels in the encoding BIT_PACKED are not read");
     }
     Bytes rest = page.decoded;

@@ -24,10 +24,14 @@ bool is_media(const ParquetNode& node) {
 
 class Planner {
  public:
-  Planner(std::vector<ParquetPlan>& plans, std::vector<ParquetRefused>& refused)
-      : plans_(plans), refused_(refused) {}
+  Planner(std::vector<ParquetPlan>& plans, std::vector<RefusedColumn>& refused, uint64_t metadata)
+      : plans_(plans), refused_(refused), names_left_(kNamesFactor * metadata) {}
 
   void column(const ParquetNode& node, const std::string& name, unsigned definition) {
+    if (name.size() > names_left_) {
+      throw Error(ErrorKind::corrupt, "names of columns that are longer than the metadata");
+    }
+    names_left_ -= name.size();
     ParquetPlan plan;
     plan.name = name;
     plan.most_definition = definition;
@@ -105,16 +109,17 @@ class Planner {
   }
 
   std::vector<ParquetPlan>& plans_;
-  std::vector<ParquetRefused>& refused_;
+  std::vector<RefusedColumn>& refused_;
   std::set<std::string> names_;
+  uint64_t names_left_;
 };
 
 }  // namespace
 
 std::vector<ParquetPlan> plan_parquet_columns(const ParquetFile& file, const ColumnNames& names,
-                                              std::vector<ParquetRefused>& refused) {
+                                              std::vector<RefusedColumn>& refused) {
   std::vector<ParquetPlan> plans;
-  Planner planner(plans, refused);
+  Planner planner(plans, refused, file.footer.size());
   bool has_key = false;
   for (size_t i = 0; i < file.root.children.size(); ++i) {
     const ParquetNode& node = file.root.children[i];
@@ -123,7 +128,10 @@ std::vector<ParquetPlan> plan_parquet_columns(const ParquetFile& file, const Col
       planner.key(node);
       has_key = true;
     } else {
+      const size_t first = plans.size();
       planner.column(node, names.fields[i], 0);
+      const bool one = plans.size() == first + 1 && plans[first].use == ParquetUse::array;
+      if (one) plans[first].stated = names.shapes[i];
     }
   }
   return plans;

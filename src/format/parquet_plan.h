@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "format/columnar.h"
 #include "format/hugging_face.h"
 #include "format/parquet_metadata.h"
 
@@ -29,17 +30,13 @@ struct ParquetPlan {
   /// The level from which on the outermost list has elements; one below it is empty.
   unsigned element_definition = 0;
   bool image = false;
-  bool path_follows = false;   // of an image: the next plan is its path
-  std::vector<int64_t> inner;  // of nested lists: dimensions behind the first, once known
-};
-
-/// A column that is left out.
-struct ParquetRefused {
-  std::string column, cause;
+  bool path_follows = false;    // of an image: the next plan is its path
+  std::vector<int64_t> stated;  // of arrays of one shape, where it is said
+  std::vector<int64_t> inner;   // of nested lists: dimensions behind the first, once known
 };
 
 /// The same names as those of an Arrow file; see plan_arrow_columns().
 std::vector<ParquetPlan> plan_parquet_columns(const ParquetFile& file, const ColumnNames& names,
-                                              std::vector<ParquetRefused>& refused);
+                                              std::vector<RefusedColumn>& refused);
 
 }  // namespace stoker

@@ -7,11 +7,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "format/columnar.h"
 
 namespace stoker {
 namespace {
-
-[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
 size_t width_of(const ParquetNode& node) {
   switch (*node.type) {

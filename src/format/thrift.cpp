@@ -5,14 +5,13 @@
 
 #include <limits>
 
-#include "base/error.h"
+#include "dataset/protobuf.h"
+#include "format/columnar.h"
 
 namespace stoker {
 namespace {
 
 constexpr unsigned kMaxDepth = 32;
-
-[[noreturn]] void corrupt(const std::string& cause) { throw Error(ErrorKind::corrupt, cause); }
 
 struct ListHead {
   ThriftType type;
@@ -42,19 +41,12 @@ Bytes ThriftBytes::take(uint64_t size) {
 }
 
 uint64_t ThriftBytes::varint() {
-  uint64_t value = 0;
-  for (unsigned shift = 0; shift < 64; shift += 7) {
-    const uint8_t next = byte();
-    value |= uint64_t{next & 127U} << shift;
-    if (next < 128) return value;
-  }
-  corrupt("metadata has a number that is too long");
+  const auto value = take_varint(rest_);
+  if (!value) corrupt("metadata has a number that is cut off or too long");
+  return *value;
 }
 
-int64_t ThriftBytes::integer() {
-  const uint64_t zigzag = varint();
-  return static_cast<int64_t>(zigzag >> 1 ^ (0 - (zigzag & 1)));
-}
+int64_t ThriftBytes::integer() { return from_zigzag(varint()); }
 
 void ThriftBytes::skip(ThriftType type, unsigned depth) {
   if (depth > kMaxDepth) corrupt("metadata is nested too deep");

@@ -28,6 +28,11 @@ enum class ThriftType : uint8_t {
   uuid = 13,
 };
 
+/// Integers with the sign in the lowest bit, so that small ones are short.
+constexpr int64_t from_zigzag(uint64_t value) {
+  return static_cast<int64_t>(value >> 1 ^ (0 - (value & 1)));
+}
+
 /// Bytes that values are taken off the front of. Throws Error(corrupt) with the cause alone.
 class ThriftBytes {
  public:

@@ -9,6 +9,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "dataset/npy.h"
 #include "dataset/segment_writer.h"
 #include "dataset/value.h"
@@ -21,10 +22,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Samples are gathered, checked and written in groups of about this size: what was read is then
+// Samples are gathered, checked and written in groups of at most this size: what was read is then
 // still in the cache when it is summed and written.
-constexpr uint64_t kGroupBytes = 1 << 20;
 constexpr size_t kGroupSamples = 256;
+constexpr uint64_t kFlushBytes = 1 << 20;
 
 /// One sample on its way.
 struct Row {
@@ -151,6 +152,10 @@ bool ShardBuilder::understand(Row& row) {
       if (out.encoding == Encoding::npy) {
         row.arrays[k] = parse_npy_header({out.data, out.length});
       }
+      if (job_.write->utf8 && out.type == FieldType::text &&
+          !is_utf8(as_text(Bytes(out.data, out.length)))) {
+        throw Error(ErrorKind::unsupported, "text that is not UTF-8, which this format requires");
+      }
       if (out.type == FieldType::number) {
         row.numbers[k] =
             decode_value(conversion_.target(row.items[k].field), {out.data, out.length});
@@ -255,7 +260,7 @@ void ShardBuilder::complete(std::span<const Row> rows, uint64_t size_before) {
     job_.progress->bytes += out_.pending() - size_before;
     job_.progress->check_stop();
   }
-  if (out_.pending() >= kGroupBytes) flush();
+  if (out_.pending() >= kFlushBytes) flush();
 }
 
 void ShardBuilder::write_group(std::span<Row> rows) {
@@ -296,7 +301,7 @@ void ShardBuilder::write_any(std::span<const uint64_t> samples) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
       for (const OutField& field : rows[i].fields) bytes += field.length;
-      if (bytes < kGroupBytes && i + 1 < rows.size()) continue;
+      if (bytes < writer_->group_bytes() && i + 1 < rows.size()) continue;
       write_group(std::span(rows).subspan(first, i + 1 - first));
       first = i + 1;
       bytes = 0;

@@ -5,6 +5,7 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -298,6 +299,66 @@ print(json.dumps([
         key = name[: name.rindex(".")]
         expected.add((key, name.rpartition("/")[2], key.partition("/")[0], len(data)))
     assert found == expected
+
+
+def test_names_of_classes_are_theirs(peer_arrow, stoker_cli, tmp_path):
+    for name in ("50%", "a%20b", "ü"):
+        (tmp_path / "folder" / name).mkdir(parents=True)
+        (tmp_path / "folder" / name / "1.jpg").write_bytes(b"\xff\xd8\xff\xe0")
+    stoker_cli("pack", tmp_path / "folder", tmp_path / "packed", "--to", "arrow")
+    shutil.rmtree(tmp_path / "packed" / ".stoker")
+    names = ["50%", "a%20b", "ü"]
+    classes = stoker_cli("check", tmp_path / "packed", "--json").json["classes"]
+    assert [unquote(one["name"]) for one in classes] == names
+    script = 'import sys\nfrom datasets import load_from_disk\nprint(load_from_disk(sys.argv[1]).features["label"].names)'
+    assert peer_arrow(script, tmp_path / "packed").strip() == str(names)
+
+
+def test_paths_of_images_stay(peer_arrow, stoker_cli, tmp_path):
+    """Also those that are what would have been made up from the key."""
+    peer_arrow(
+        """
+import sys
+import pyarrow as pa, pyarrow.feather as feather
+image = [b"\\xff\\xd8\\xff\\xe0" + bytes([i]) for i in range(3)]
+table = {"__key__": ["a", "b", "c"], "image": image, "image.path": ["a.jpg", None, "else/b.jpg"]}
+feather.write_feather(pa.table(table), sys.argv[1])
+""",
+        tmp_path / "x.feather",
+    )
+    stoker_cli("pack", tmp_path / "x.feather", tmp_path / "packed", "--to", "arrow")
+    shutil.rmtree(tmp_path / "packed" / ".stoker")
+    stoker_cli("check", tmp_path / "packed", "--compare", tmp_path / "x.feather")
+
+
+def test_text_that_is_not_utf8_is_left_out(peer_arrow, stoker_cli, tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_bytes(b"caf\xe9")
+    (tmp_path / "texts" / "b.txt").write_bytes("café".encode())
+    result = stoker_cli("pack", tmp_path / "texts", tmp_path / "packed", "--to", "arrow", status=1)
+    assert "sample 'a', field txt: text that is not UTF-8" in result.text
+    script = 'import sys\nfrom datasets import load_from_disk\nprint(load_from_disk(sys.argv[1])["txt"][:])'
+    assert peer_arrow(script, tmp_path / "packed").strip() == "['café']"
+
+
+def test_large_samples_make_small_batches(peer_arrow, stoker_cli, tmp_path):
+    """A batch's offsets count to 2 GiB."""
+    peer_arrow(
+        """
+import struct, sys
+import pyarrow as pa
+size = 9 << 20
+views = struct.pack("<i4sii", size, b"UUUU", 0, 0) * 20  # of one buffer
+clips = pa.Array.from_buffers(pa.binary_view(), 20, [None, pa.py_buffer(views), pa.py_buffer(b"U" * size)])
+with pa.ipc.new_stream(sys.argv[1], pa.schema([("clip", pa.binary_view())])) as writer:
+    writer.write_batch(pa.record_batch([clips], names=["clip"]))
+""",
+        tmp_path / "x.arrow",
+    )
+    stoker_cli("pack", tmp_path / "x.arrow", tmp_path / "packed", "--to", "feather")
+    (shard,) = (tmp_path / "packed").glob("*.feather")
+    script = "import sys\nimport pyarrow as pa\nprint(pa.ipc.open_file(pa.memory_map(sys.argv[1])).num_record_batches)"
+    assert peer_arrow(script, shard).strip() == "10"
 
 
 def test_every_number_has_a_column():
