@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """py-lmdb writes, we read; we write, py-lmdb reads."""
 
+import io
 import json
+import tarfile
 
 import pytest
 from reading import assert_same_samples, read_dataset, samples_of
@@ -122,6 +124,21 @@ def test_what_we_write(peer_lmdb, stoker_cli, tmp_path, count):
     assert_same_samples(samples_of(items), samples_of(dict(sorted(files.items()))))
     assert list(items) == sorted(items) and found["stat"]["entries"] == len(items)
     stoker_cli("check", tmp_path / "folder", "--compare", tmp_path / "out")
+
+
+@pytest.mark.parametrize("around, key", [(9, "k" * 480), (81, "k" * 480), (204, "")], ids=["long", "levels", "short"])
+def test_no_branch_has_a_single_page_below_it(peer_lmdb, stoker_cli, tmp_path, around, key):
+    """One leaf more than a branch takes: LMDB ends the process where it meets a branch with one child."""
+    with tarfile.open(tmp_path / "all.tar", "w") as tar:
+        for i in range(2 * around + 10):
+            add = tarfile.TarInfo(f"{i:06d}{key}.bin")
+            add.size = 1400  # two in a leaf
+            tar.addfile(add, io.BytesIO(noise(i, add.size)))
+    for leaves in range(around - 4, around + 5):
+        out = tmp_path / f"out-{leaves}"
+        stoker_cli("pack", tmp_path / "all.tar", out, "--to", "lmdb", "--limit", str(2 * leaves))
+        found = json.loads(peer_lmdb(READ, out))
+        assert len(found["items"]) == found["stat"]["entries"] == 2 * leaves
 
 
 def test_what_we_write_can_be_added_to(write, peer_lmdb, stoker_cli, tmp_path):
