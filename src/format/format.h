@@ -152,6 +152,8 @@ struct WriteFormat {
   /// final). Throws Error(unsupported) for one that cannot be stored.
   uint64_t (*size_of_sample)(std::string_view key, std::span<const OutField> fields);
   std::unique_ptr<ShardWriter> (*open)(const OutSchema& schema, ShardOutput& out);
+  /// Why the bytes that a field has been filled with cannot be stored, or empty; null: any can.
+  std::string_view (*unfit_value)(const OutField& field) = nullptr;
 
   /// Endings that make shard_name() the names of a shard's files; null: one file without ending.
   std::vector<std::string> (*endings)(const OutSchema& schema) = nullptr;

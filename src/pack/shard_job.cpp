@@ -140,13 +140,20 @@ bool has_bad_one(std::span<const Row> rows, std::span<const uint64_t> others) {
          std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.bad; });
 }
 
-/// Decodes what the index will hold of a sample; false where that fails.
+/// Decodes what the index will hold of a sample; false where that fails, or where the format cannot
+/// store what was read.
 bool ShardBuilder::understand(Row& row) {
   row.numbers.clear();
   row.numbers.resize(row.fields.size());
   row.arrays.assign(row.fields.size(), {});
   for (size_t k = 0; k < row.fields.size(); ++k) {
     const OutField& out = row.fields[k];
+    const std::string_view unfit =
+        job_.write->unfit_value != nullptr ? job_.write->unfit_value(out) : std::string_view();
+    if (!unfit.empty()) {
+      left_out(row, job_.reader->fault(batch_, row.items[k], std::string(unfit)));
+      return false;
+    }
     try {
       if (out.encoding == Encoding::npy) {
         row.arrays[k] = parse_npy_header({out.data, out.length});
