@@ -129,6 +129,9 @@ class ShardWriter {
   virtual void finish(ShardOutput& out) = 0;
   /// How many samples a group has, the last of a shard excepted; 0: any number.
   virtual size_t group() const { return 0; }
+  /// Before the first group, where it has a number: the bytes of the shard's largest sample. All of
+  /// a group are in memory together.
+  virtual void expect(uint64_t /*largest_sample*/) {}
 
   /// What a shard has beside its samples, at most, where formats do not count it to them.
   static constexpr size_t kMaxShardEnd = 4096;

@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::string_view kEndings[] = {".h5", ".hdf5", ".hdf", ".h5py", ".he5"};
 
+constexpr size_t kMostLoose = 64;
+
 bool is_shard_name(std::string_view name) {
   return std::any_of(std::begin(kEndings), std::end(kEndings), [&](std::string_view ending) {
     return name.size() > ending.size() && name.ends_with(ending);
@@ -125,6 +127,10 @@ class Hdf5Scan {
 
   void add_column(const std::string& name, const Hdf5Type& type, uint64_t offset) {
     Hdf5Column column(name, rows_.back(), heap_, type, offset, sink_.most_pieces());
+    if (std::any_of(columns_.begin(), columns_.end(),
+                    [&](const Hdf5Column& other) { return other.name() == name; })) {
+      throw Error(ErrorKind::unsupported, "another field has its name: left out");
+    }
     if (name == kKeyFeature && column.is_text()) {
       keys_.emplace(std::move(column));
     } else {
@@ -231,8 +237,10 @@ std::optional<Layout> detect_file(const Source& source) {
 }
 
 std::optional<Layout> detect_directory(const Source& source) {
-  ShardDirectory top = look_at_shards(source, is_shard_name, 0);
-  if (top.deep || top.shards.empty() || top.images > top.shards.size()) return std::nullopt;
+  ShardDirectory top = look_at_shards(source, is_shard_name, kMostLoose);
+  if (top.deep || top.shards.empty() || top.images > top.shards.size() || has_other_contents(top)) {
+    return std::nullopt;
+  }
   Layout layout;
   layout.hidden = top.hidden;
   layout.unlisted = top.other_files;

@@ -21,6 +21,7 @@ namespace {
 
 constexpr uint64_t kChunkBytes = 1 << 16;       // of a chunk of several rows
 constexpr uint64_t kGroupBytes = 1 << 23;       // of the rows that are placed together
+constexpr uint64_t kMostGroupBytes = 1 << 26;   // of them, whatever their values are
 constexpr uint64_t kUsualValue = 1 << 17;       // what a value of unknown length is taken for
 constexpr uint64_t kMostRows = 1024;            // of a chunk
 constexpr uint64_t kCollectionBytes = 1 << 16;  // of several values: the library reads all of them
@@ -144,6 +145,12 @@ class Hdf5Writer final : public ShardWriter {
 
   size_t group() const override { return group_; }
 
+  void expect(uint64_t largest_sample) override {
+    const uint64_t fit = kMostGroupBytes / std::max<uint64_t>(largest_sample, 1);
+    group_ = std::bit_floor(std::clamp<uint64_t>(fit, 1, group_));
+    choose_chunks();
+  }
+
   void place(std::span<const OutSample> samples, ShardOutput& out) override {
     samples_ = samples;
     for (Column& column : columns_) place_chunks(column, samples.size(), out);
@@ -240,6 +247,10 @@ class Hdf5Writer final : public ShardWriter {
     }
     const uint64_t fit = std::clamp<uint64_t>(kGroupBytes / row, 1, kMostRows);
     group_ = std::bit_floor(std::min(fit, std::bit_ceil(std::max<uint64_t>(samples, 1))));
+    choose_chunks();
+  }
+
+  void choose_chunks() {
     for (Column& column : columns_) {
       const uint64_t rows = kChunkBytes / std::max<uint64_t>(column.row_bytes, 1);
       column.out.chunk_rows = std::bit_floor(std::clamp<uint64_t>(rows, 1, group_));

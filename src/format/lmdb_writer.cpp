@@ -17,8 +17,9 @@ namespace stoker {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-/// Leaves are closed behind each group of samples: enough that what stays empty is little.
-constexpr size_t kGroup = 64;
+/// Leaves are closed behind each group of samples. The caller's groups have so many on average, or
+/// so many bytes: what stays empty is little.
+constexpr uint64_t kGroup = 128, kGroupBytes = 1 << 20;
 /// A larger node goes to an overflow page, so that two always fit into a leaf; LMDB's own limit.
 constexpr uint64_t kLargestNode = (kPage - kLmdbPageHead) / 2 - 2;
 constexpr uint64_t kLargestValue = 0xFFFFFFFF;
@@ -96,8 +97,6 @@ struct Below {
 class LmdbWriter final : public ShardWriter {
  public:
   explicit LmdbWriter(ShardOutput& out) { std::memset(out.append(0, 2 * kPage), 0, 2 * kPage); }
-
-  size_t group() const override { return kGroup; }
 
   void place(std::span<const OutSample> samples, ShardOutput& out) override {
     group_leaves_.clear();
@@ -283,7 +282,7 @@ uint64_t size_of_sample(std::string_view key, std::span<const OutField> fields) 
     check_member(name, fields[i].length);
     const bool big = is_big(name, fields[i].length);
     const uint64_t node = node_size(name, big ? sizeof(uint64_t) : fields[i].length) + 2;
-    size += kPage / ((kPage - kLmdbPageHead) / node);
+    size += kPage / ((kPage - kLmdbPageHead) / node) + fields[i].length / (kGroupBytes / kPage);
     if (big) size += overflow_pages(fields[i].length) * kPage;
   }
   return size;

@@ -61,6 +61,7 @@ class ShardBuilder {
 
  private:
   void add_rows(std::span<const uint64_t> samples, std::vector<Row>& rows);
+  uint64_t largest_sample() const;
   void write_any(std::span<const uint64_t> samples);
   void write_in_groups(std::span<const uint64_t> samples, size_t size);
   void write_group(std::span<Row> rows);
@@ -332,6 +333,20 @@ void ShardBuilder::write_in_groups(std::span<const uint64_t> samples, size_t siz
   }
 }
 
+uint64_t ShardBuilder::largest_sample() const {
+  uint64_t largest = 0;
+  for (std::span<const uint64_t> rest = job_.samples; !rest.empty();) {
+    const auto some = rest.first(std::min(kGroupSamples, rest.size()));
+    rest = rest.subspan(some.size());
+    std::vector<uint64_t> sizes(some.size());
+    for (const Item& item : job_.reader->locate(some, conversion_.wanted()).items) {
+      sizes[item.row] += item.length;
+    }
+    largest = std::max(largest, *std::max_element(sizes.begin(), sizes.end()));
+  }
+  return largest;
+}
+
 SegmentEntry ShardBuilder::run() {
   std::vector<uint64_t> samples = job_.samples;
   if (job_.write->by_key) {
@@ -340,6 +355,7 @@ SegmentEntry ShardBuilder::run() {
     std::sort(keys.begin(), keys.end());
     for (size_t i = 0; i < keys.size(); ++i) samples[i] = keys[i].second;
   }
+  if (writer_->group() != 0) writer_->expect(largest_sample());
   const size_t group = writer_->group();
   group == 0 ? write_any(samples) : write_in_groups(samples, group);
   return finish();
