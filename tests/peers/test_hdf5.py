@@ -337,3 +337,42 @@ def test_samples_that_were_never_written_are_bounded(peer_hdf5, tmp_path, stoker
     peer_hdf5(ON_PAPER, tmp_path / "many.h5", "20000000")
     found = stoker_cli("check", tmp_path / "many.h5", status=1).text
     assert "states 20000000 samples" in found and "holds 5120" in found
+
+
+MODEL = """
+import sys, h5py
+with h5py.File(sys.argv[1], "w") as file:
+    file["weights"] = [1.0, 2.0]
+"""
+
+
+def test_a_model_beside_recordings_is_no_dataset(peer_hdf5, tmp_path, stoker_cli):
+    for i in range(20):
+        (tmp_path / f"{i}.wav").write_bytes(b"RIFF")
+    peer_hdf5(MODEL, tmp_path / "model.h5")
+    assert ": folder, " in stoker_cli("check", tmp_path).stdout
+
+
+SAME_NAME = """
+import sys, h5py, numpy as np
+with h5py.File(sys.argv[1], "w") as file:
+    file["p"] = np.zeros(40, dtype=[("a", "i4"), ("b", "f4")])
+    file["p.a"] = np.arange(40) + 7
+"""
+
+
+def test_two_fields_of_one_name_are_one_fault(peer_hdf5, tmp_path, stoker_cli):
+    peer_hdf5(SAME_NAME, tmp_path / "x.h5")
+    found = stoker_cli("check", tmp_path / "x.h5", status=1).text
+    assert found.count("has its name") == 1 and "40 samples" in found
+
+
+@pytest.mark.parametrize("format", ["hdf5", "lmdb"])
+def test_memory_does_not_grow_with_samples(format, tmp_path, stoker_cli):
+    """More bytes than there is memory, in samples of which a group of a fixed number would not fit either."""
+    (tmp_path / "big").mkdir()
+    for i in range(24):
+        with open(tmp_path / f"big/{i}.bin", "wb") as file:
+            file.truncate(16 << 20)
+    stoker_cli("pack", tmp_path / "big", tmp_path / "out", "--to", format, "--jobs", "1", memory=300 << 20)
+    assert "24 samples" in stoker_cli("check", tmp_path / "out").stdout
