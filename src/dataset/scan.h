@@ -73,6 +73,9 @@ class ScanSink {
   virtual void sample(std::string_view key, std::span<const FoundField> fields) = 0;
   virtual void stated(const StatedChecksum& checksum) = 0;
   virtual void fault(Fault fault) = 0;
+  /// Throws where the user has asked to stop; for a scan that goes on without samples. sample()
+  /// does it too.
+  virtual void check_stop() {}
   /// A member that begins there was left alone because its base name begins with a dot.
   virtual void hidden(uint64_t /*offset*/) {}
   /// A field that lies in more pieces is refused: reading it would be slow.

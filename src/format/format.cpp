@@ -26,7 +26,7 @@ constexpr std::array kFormats = {
     Format{"tar", detect_tar, scan_tar, &kTarWrite},
     Format{"tfrecord", detect_tfrecord, scan_tfrecord, &kTfrecordWrite},
     Format{"lmdb", detect_lmdb, scan_lmdb, &kLmdbWrite, true},
-    Format{"npy", detect_npy, scan_npy, &kNpyWrite},
+    Format{"npy", detect_npy, scan_npy, &kNpyWrite, true},
     Format{"hdf5", detect_hdf5, scan_hdf5, &kHdf5Write, true},
     Format{"arrow", detect_arrow, scan_arrow, &kArrowWrite},
     Format{"feather", detect_feather, scan_arrow, &kFeatherWrite},

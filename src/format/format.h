@@ -131,6 +131,9 @@ class ShardWriter {
   virtual size_t group() const { return 0; }
   /// How many bytes of fields make a group large enough, where group() is 0.
   virtual uint64_t group_bytes() const { return 1 << 20; }
+  /// Before the first group, where it has a number: the bytes of the shard's largest sample. All of
+  /// a group are in memory together.
+  virtual void expect(uint64_t /*largest_sample*/) {}
 
   /// What a shard has beside its samples, at most, where formats do not count it to them.
   static constexpr size_t kMaxShardEnd = 4096;
@@ -154,6 +157,8 @@ struct WriteFormat {
   /// final). Throws Error(unsupported) for one that cannot be stored.
   uint64_t (*size_of_sample)(std::string_view key, std::span<const OutField> fields);
   std::unique_ptr<ShardWriter> (*open)(const OutSchema& schema, ShardOutput& out);
+  /// Why the bytes that a field has been filled with cannot be stored, or empty; null: any can.
+  std::string_view (*unfit_value)(const OutField& field) = nullptr;
 
   /// Endings that make shard_name() the names of a shard's files; null: one file without ending.
   std::vector<std::string> (*endings)(const OutSchema& schema) = nullptr;

@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::string_view kEndings[] = {".h5", ".hdf5", ".hdf", ".h5py", ".he5"};
 
+constexpr size_t kMostLoose = 64;
+
 bool is_shard_name(std::string_view name) {
   return std::any_of(std::begin(kEndings), std::end(kEndings), [&](std::string_view ending) {
     return name.size() > ending.size() && name.ends_with(ending);
@@ -55,15 +57,24 @@ class Hdf5Scan {
 
   void run() {
     if (columns_.empty()) return;
-    // The best of codecs makes so much of a byte; rows beyond that exist on paper alone.
+    // Rows that were never written are in the file on paper alone, and cost nothing there.
+    constexpr uint64_t kMostUnwritten = 1 << 20;
+    // The best of codecs makes so much of a byte.
     constexpr uint64_t kMostPerByte = 1 << 14;
-    if (selection_.rows / kMostPerByte > file_.bytes().size()) {
-      return fault(0, fmt::format("states {} samples, which a file of {} bytes cannot hold",
-                                  selection_.rows, file_.bytes().size()));
+    uint64_t stored = 0;
+    for (const Hdf5Rows& rows : rows_) stored = std::max(stored, rows.stored());
+    if (selection_.rows - stored > kMostUnwritten ||
+        selection_.rows / kMostPerByte > file_.bytes().size()) {
+      return fault(0, fmt::format("states {} samples, of which a file of {} bytes holds {}",
+                                  selection_.rows, file_.bytes().size(), stored));
     }
     std::vector<FoundField> fields(columns_.size());
     for (uint64_t row = 0; row < selection_.rows; ++row) {
-      if (take(row, fields)) sink_.sample(key_, fields);
+      if (take(row, fields)) {
+        sink_.sample(key_, fields);
+      } else {
+        sink_.check_stop();
+      }
     }
     report();
   }
@@ -116,6 +127,10 @@ class Hdf5Scan {
 
   void add_column(const std::string& name, const Hdf5Type& type, uint64_t offset) {
     Hdf5Column column(name, rows_.back(), heap_, type, offset, sink_.most_pieces());
+    if (std::any_of(columns_.begin(), columns_.end(),
+                    [&](const Hdf5Column& other) { return other.name() == name; })) {
+      throw Error(ErrorKind::unsupported, "another field has its name: left out");
+    }
     if (name == kKeyFeature && column.is_text()) {
       keys_.emplace(std::move(column));
     } else {
@@ -222,8 +237,10 @@ std::optional<Layout> detect_file(const Source& source) {
 }
 
 std::optional<Layout> detect_directory(const Source& source) {
-  ShardDirectory top = look_at_shards(source, is_shard_name, 0);
-  if (top.deep || top.shards.empty() || top.images > top.shards.size()) return std::nullopt;
+  ShardDirectory top = look_at_shards(source, is_shard_name, kMostLoose);
+  if (top.deep || top.shards.empty() || top.images > top.shards.size() || has_other_contents(top)) {
+    return std::nullopt;
+  }
   Layout layout;
   layout.hidden = top.hidden;
   layout.unlisted = top.other_files;

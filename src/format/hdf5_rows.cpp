@@ -39,6 +39,14 @@ Hdf5Rows::Hdf5Rows(Hdf5File& file, const Hdf5Dataset& dataset, uint32_t shard, S
   }
 }
 
+uint64_t Hdf5Rows::stored() const {
+  const uint64_t rows = dataset_.space.dims[0];
+  if (dataset_.row_bytes == 0) return 0;
+  if (!table_) return dataset_.data == kNowhere ? 0 : rows;
+  const uint64_t per_chunk = std::max<uint64_t>(dataset_.chunks.dims[0], 1);
+  return table_->written() >= rows / per_chunk ? rows : table_->written() * per_chunk;
+}
+
 // Rows are split where a chunk ends, and where the elements of a chunk that follow each other are
 // not those of the row: behind the last dimension in which the two differ.
 void Hdf5Rows::find_runs() {
@@ -218,7 +226,10 @@ const std::vector<std::byte>& Hdf5Rows::decoded(const Extent& extent) {
       decoded_ = decode_block(stored, hdf5_codecs(dataset_, place->mask), block.decoded_length);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::corrupt) throw;
-      throw Hdf5Error(ErrorKind::corrupt, block.offset, fmt::format("chunk: {}", error.what()));
+      // Remembered: it would be decoded again for each of its rows.
+      place->damage = fmt::format("chunk: {}", error.what());
+      place->damage_at = block.offset;
+      throw Hdf5Error(ErrorKind::corrupt, place->damage_at, place->damage);
     }
   }
   decoded_block_ = extent.number;
@@ -226,6 +237,7 @@ const std::vector<std::byte>& Hdf5Rows::decoded(const Extent& extent) {
 }
 
 Bytes Hdf5Rows::read(uint64_t row, uint64_t from, uint64_t length) {
+  if (length == 0) return {};
   std::vector<Extent> extents;
   locate(row, from, length, extents);
   const Extent& extent = extents.at(0);

@@ -22,6 +22,8 @@ class Hdf5Rows {
   Hdf5Rows(Hdf5File& file, const Hdf5Dataset& dataset, uint32_t shard, ScanSink& sink);
 
   const Hdf5Dataset& dataset() const { return dataset_; }
+  /// How many rows the file has bytes for; those of the others are the fill value, or empty.
+  uint64_t stored() const;
   /// In how many pieces a row lies.
   size_t pieces() const { return runs_.size(); }
 

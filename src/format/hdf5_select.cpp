@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "format/hdf5_group.h"
+#include "format/tf_example.h"
 
 namespace stoker {
 namespace {
@@ -80,6 +81,40 @@ std::string names_of(const std::vector<Hdf5Named>& datasets) {
   return datasets.size() > kMostShown ? text + ",…" : text;
 }
 
+std::string without_numbers(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit || !text.ends_with('#')) text += digit ? '#' : c;
+  }
+  return text;
+}
+
+/// Refuses datasets that are rather samples than fields: three or more of one type and shape whose
+/// names differ in a number. Where there are keys, rows are samples for certain.
+void refuse_samples(const Group& group, const std::vector<Hdf5Named>& datasets,
+                    const std::string& name) {
+  std::map<std::string, std::vector<const Hdf5Named*>> alike;
+  for (const Hdf5Named& named : datasets) {
+    if (named.name == kKeyFeature) return;
+    const Hdf5Dataset& dataset = named.dataset;
+    alike[fmt::format("{} {} {} {}", name_of(dataset.type.kind), dataset.type.size,
+                      fmt::join(dataset.space.dims, ","), without_numbers(named.name))]
+        .push_back(&named);
+  }
+  for (const auto& [kind, members] : alike) {
+    if (members.size() < 3) continue;
+    const std::string first = printable(join(group.path, members[0]->name));
+    const std::string second = printable(join(group.path, members[1]->name));
+    throw Error(ErrorKind::usage,
+                fmt::format("{} datasets such as {} and {} differ only in their number: they look "
+                            "like one per sample, which cannot be read; datasets whose first "
+                            "dimension counts the samples can. Where they are fields, name them: "
+                            "{}::{},{},…",
+                            members.size(), first, second, printable(name), first, second));
+  }
+}
+
 /// The datasets of a group that are the fields.
 Hdf5Selection choose_in(Group group, const std::string& name) {
   std::vector<std::pair<uint64_t, std::vector<Hdf5Named>*>> choices;
@@ -102,6 +137,7 @@ Hdf5Selection choose_in(Group group, const std::string& name) {
                 fmt::format("its datasets differ in length: {}; say which ones: {}::{}", text,
                             printable(name), printable(first)));
   }
+  refuse_samples(group, *choices[0].second, name);
   return {choices[0].first, std::move(*choices[0].second), std::move(group.problems)};
 }
 

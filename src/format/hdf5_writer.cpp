@@ -21,6 +21,7 @@ namespace {
 
 constexpr uint64_t kChunkBytes = 1 << 16;       // of a chunk of several rows
 constexpr uint64_t kGroupBytes = 1 << 23;       // of the rows that are placed together
+constexpr uint64_t kMostGroupBytes = 1 << 26;   // of them, whatever their values are
 constexpr uint64_t kUsualValue = 1 << 17;       // what a value of unknown length is taken for
 constexpr uint64_t kMostRows = 1024;            // of a chunk
 constexpr uint64_t kCollectionBytes = 1 << 16;  // of several values: the library reads all of them
@@ -39,6 +40,8 @@ Storage storage(const Field& field, uint64_t samples) {
   Storage storage;
   if (field.name.find('/') != field.name.npos || field.name.empty() || field.name == ".") {
     storage.refusal = "its name would be a path: a slash separates groups";
+  } else if (field.name.find('\0') != field.name.npos) {
+    storage.refusal = "its name has a NUL byte";
   } else if (field.name == kKeyFeature) {
     storage.refusal = "the keys have that name";
   } else if (field.present < samples) {
@@ -59,6 +62,8 @@ Storage storage(const Field& field, uint64_t samples) {
     storage.refusal = "its shape is not known";
   } else {
     storage.shape = field.shape;
+    constexpr size_t kMostDimensions = 31;  // and one that counts the samples
+    if (field.shape->size() > kMostDimensions) storage.refusal = "it has more than 31 dimensions";
     const bool varies =
         std::any_of(field.shape->begin(), field.shape->end(), [](int64_t dim) { return dim < 0; });
     if (varies && field.shape->size() != 1) storage.refusal = "its shape varies";
@@ -78,11 +83,25 @@ uint64_t size_of_sample(std::string_view key, std::span<const OutField> fields) 
   const auto variable = [](uint64_t length) {
     return kReference + kHeapHead + round_up(length, 8);
   };
+  if (key.find('\0') != key.npos) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("key '{}' cannot be stored in an HDF5 file: others would read it up to "
+                            "its NUL byte",
+                            printable(key)));
+  }
   uint64_t size = variable(key.size());
   for (const OutField& field : fields) {
     size += is_elements(field.encoding) ? field.length : variable(field.length);
   }
   return size;
+}
+
+std::string_view unfit_value(const OutField& field) {
+  if (field.type != FieldType::text || field.length == 0) return {};
+  return std::memchr(field.data, 0, field.length) == nullptr
+             ? std::string_view()
+             : "a text with a NUL byte, up to which others would read it in an HDF5 file: store it "
+               "as bytes";
 }
 
 /// One dataset while it is written.
@@ -125,6 +144,12 @@ class Hdf5Writer final : public ShardWriter {
   }
 
   size_t group() const override { return group_; }
+
+  void expect(uint64_t largest_sample) override {
+    const uint64_t fit = kMostGroupBytes / std::max<uint64_t>(largest_sample, 1);
+    group_ = std::bit_floor(std::clamp<uint64_t>(fit, 1, group_));
+    choose_chunks();
+  }
 
   void place(std::span<const OutSample> samples, ShardOutput& out) override {
     samples_ = samples;
@@ -222,6 +247,10 @@ class Hdf5Writer final : public ShardWriter {
     }
     const uint64_t fit = std::clamp<uint64_t>(kGroupBytes / row, 1, kMostRows);
     group_ = std::bit_floor(std::min(fit, std::bit_ceil(std::max<uint64_t>(samples, 1))));
+    choose_chunks();
+  }
+
+  void choose_chunks() {
     for (Column& column : columns_) {
       const uint64_t rows = kChunkBytes / std::max<uint64_t>(column.row_bytes, 1);
       column.out.chunk_rows = std::bit_floor(std::clamp<uint64_t>(rows, 1, group_));
@@ -401,7 +430,13 @@ std::unique_ptr<ShardWriter> open(const OutSchema& schema, ShardOutput& out) {
 
 }  // namespace
 
-const WriteFormat kHdf5Write = {storage, shard_name, suffix,        size_of_sample, open, nullptr,
-                                true,    false,      kCompressions, nullptr,        {}};
+const WriteFormat kHdf5Write = {.storage = storage,
+                                .shard_name = shard_name,
+                                .suffix = suffix,
+                                .size_of_sample = size_of_sample,
+                                .open = open,
+                                .unfit_value = unfit_value,
+                                .typed = true,
+                                .compressions = kCompressions};
 
 }  // namespace stoker

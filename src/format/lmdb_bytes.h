@@ -30,7 +30,6 @@ enum LmdbPage : uint16_t {
   kLmdbOverflow = 0x04,
   kLmdbMeta = 0x08,
   kLmdbDirty = 0x10,  // meaningless on disk
-  kLmdbLeaf2 = 0x20,  // keys alone, of equal size: values of one key
 };
 
 /// Of a leaf's node.
@@ -40,8 +39,7 @@ enum LmdbNode : uint16_t {
   kLmdbManyValues = 0x04,
 };
 
-/// LmdbTree::flags that matter to a reader.
-inline constexpr uint16_t kLmdbSeveralValues = 0x04;
+/// Of LmdbTree::flags.
 inline constexpr uint16_t kLmdbIntegerKeys = 0x08;
 
 struct LmdbPageHead {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -21,27 +22,29 @@ bool is_page_size(uint64_t size) {
 
 }  // namespace
 
-bool begins_like_lmdb(Bytes begin) {
-  if (begin.size() < kLmdbPageHead + sizeof(LmdbMeta)) return false;
-  const auto head = load<LmdbPageHead>(begin.data());
-  const auto meta = load<LmdbMeta>(begin.data() + kLmdbPageHead);
-  return head.number == 0 && (head.flags & kLmdbMeta) != 0 && meta.magic == kLmdbMagic;
-}
-
 /// One look at a tree.
 struct LmdbFile::Walk {
   const OnEntry& entry;
   const OnDamage& damage;
-  uint64_t pages_left;
+  std::vector<bool> visited;  // by page
+  bool repeated = false;      // a page was come to twice, and that was said
 };
 
+bool LmdbFile::is_one(ReadableFile& file) {
+  bool found = meta_at(file, 0).has_value();
+  for (uint64_t size = kLmdbSmallestPage; !found && size <= kLmdbLargestPage; size *= 2) {
+    found = meta_at(file, size).has_value();
+  }
+  return found;
+}
+
 LmdbFile::LmdbFile(ReadableFile& file) : file_(file), size_(file.info().size) {
-  std::optional<LmdbMeta> first = meta_at(0), second;
-  if (first && is_page_size(first->free.pad)) second = meta_at(first->free.pad);
+  std::optional<LmdbMeta> first = meta_at(file, 0), second;
+  if (first && is_page_size(first->free.pad)) second = meta_at(file, first->free.pad);
   // The first one is damaged: the second lies behind a page of unknown size.
   for (uint64_t size = kLmdbSmallestPage; !first && !second && size <= kLmdbLargestPage;
        size *= 2) {
-    second = meta_at(size);
+    second = meta_at(file, size);
     if (second && second->free.pad != size) second.reset();
   }
   const std::optional<LmdbMeta> any = first ? first : second;
@@ -72,9 +75,9 @@ LmdbFile::LmdbFile(ReadableFile& file) : file_(file), size_(file.info().size) {
   window_.resize(kWindow);
 }
 
-std::optional<LmdbMeta> LmdbFile::meta_at(uint64_t offset) const {
+std::optional<LmdbMeta> LmdbFile::meta_at(ReadableFile& file, uint64_t offset) {
   std::array<std::byte, kLmdbPageHead + sizeof(LmdbMeta)> bytes;
-  if (file_.read_at(offset, bytes) != bytes.size()) return std::nullopt;
+  if (file.read_at(offset, bytes) != bytes.size()) return std::nullopt;
   const auto head = load<LmdbPageHead>(bytes.data());
   const auto meta = load<LmdbMeta>(bytes.data() + kLmdbPageHead);
   if ((head.flags & kLmdbMeta) == 0 || meta.magic != kLmdbMagic) return std::nullopt;
@@ -106,7 +109,7 @@ Bytes LmdbFile::page(uint64_t number) {
 
 void LmdbFile::walk(const LmdbTree& tree, const OnEntry& entry, const OnDamage& damage) {
   if (tree.root == kLmdbNoPage) return;
-  Walk walk{entry, damage, size_ / page_size_};
+  Walk walk{entry, damage, std::vector<bool>(size_ / page_size_)};
   walk_page(walk, tree.root, 0);
 }
 
@@ -114,10 +117,6 @@ void LmdbFile::walk_page(Walk& walk, uint64_t number, unsigned depth) {
   const auto damage = [&](std::string cause) {
     walk.damage(number < size_ / page_size_ ? number * page_size_ : size_, std::move(cause));
   };
-  if (walk.pages_left == 0) return;  // said when it came to that
-  if (--walk.pages_left == 0) {
-    return damage("more pages in the tree than in the file: its pages point at each other");
-  }
   const Bytes bytes = page(number);
   if (bytes.empty()) {
     return damage(
@@ -125,6 +124,12 @@ void LmdbFile::walk_page(Walk& walk, uint64_t number, unsigned depth) {
                     "damaged",
                     number));
   }
+  if (walk.visited[number]) {
+    if (std::exchange(walk.repeated, true)) return;
+    return damage(
+        fmt::format("the tree comes to page {} twice: its pages point at each other", number));
+  }
+  walk.visited[number] = true;
   const auto head = load<LmdbPageHead>(bytes.data());
   if (head.number != number || head.lower < kLmdbPageHead || head.lower > head.upper ||
       head.upper > page_size_ || head.lower % 2 != 0) {
@@ -157,7 +162,18 @@ void LmdbFile::walk_branch(Walk& walk, uint64_t number, unsigned depth) {
       below.push_back(load<LmdbNodeHead>(bytes.data() + at).page());
     }
   }
-  for (const uint64_t child : below) walk_page(walk, child, depth + 1);
+  for (size_t i = 0; i < below.size(); ++i) {
+    size_t gone = i;  // of a truncated file whole runs are
+    while (gone < below.size() && below[gone] >= walk.visited.size()) ++gone;
+    if (gone > i + 1) {
+      walk.damage(size_, fmt::format("the tree has page {} and {} others, and the file ends before "
+                                     "them: truncated or damaged",
+                                     below[i], gone - i - 1));
+      i = gone - 1;
+      continue;
+    }
+    walk_page(walk, below[i], depth + 1);
+  }
 }
 
 void LmdbFile::walk_leaf(Walk& walk, uint64_t number) {
@@ -169,7 +185,7 @@ void LmdbFile::walk_leaf(Walk& walk, uint64_t number) {
   for (size_t i = 0; i < nodes; ++i) {
     const auto at = load<uint16_t>(bytes.data() + kLmdbPageHead + 2 * i);
     LmdbEntry entry;
-    const std::string cause = take_node(walk, bytes, number * page_size_, at, entry);
+    const std::string cause = take_node(bytes, number * page_size_, at, entry);
     if (cause.empty()) {
       walk.entry(entry);
     } else {
@@ -178,8 +194,7 @@ void LmdbFile::walk_leaf(Walk& walk, uint64_t number) {
   }
 }
 
-std::string LmdbFile::take_node(Walk& walk, Bytes page, uint64_t page_offset, size_t at,
-                                LmdbEntry& entry) {
+std::string LmdbFile::take_node(Bytes page, uint64_t page_offset, size_t at, LmdbEntry& entry) {
   if (at < kLmdbPageHead || at + kLmdbNodeHead > page.size()) return "lies outside of the page";
   const auto head = load<LmdbNodeHead>(page.data() + at);
   const size_t key = at + kLmdbNodeHead;
@@ -200,7 +215,6 @@ std::string LmdbFile::take_node(Walk& walk, Bytes page, uint64_t page_offset, si
     if (entry.length != sizeof(LmdbTree)) return "a tree below it is not as long as one";
     entry.tree = load<LmdbTree>(page.data() + value);
   } else if ((head.flags & kLmdbBigValue) != 0) {
-    if (walk.pages_left > 0) --walk.pages_left;
     return find_big_value(load<uint64_t>(page.data() + value), entry);
   }
   return {};

@@ -25,12 +25,14 @@ struct LmdbEntry {
 };
 
 /// Walks the trees of an LMDB file. Believes no number in it: pages, lengths and depths are checked
-/// against the file, and no walk looks at more pages than the file has.
+/// against the file, and no walk looks at a page twice.
 class LmdbFile {
  public:
   using OnEntry = std::function<void(const LmdbEntry&)>;
   using OnDamage = std::function<void(uint64_t offset, std::string cause)>;
 
+  /// Whether one of the two pages that begin such a file is there.
+  static bool is_one(ReadableFile& file);
   /// Throws Error(corrupt), with the cause alone, where neither of its two beginnings can be right.
   explicit LmdbFile(ReadableFile& file);
 
@@ -45,14 +47,14 @@ class LmdbFile {
 
  private:
   struct Walk;
-  std::optional<LmdbMeta> meta_at(uint64_t offset) const;
+  static std::optional<LmdbMeta> meta_at(ReadableFile& file, uint64_t offset);
   bool fits(const LmdbMeta& meta) const;
   Bytes page(uint64_t number);
   void walk_page(Walk& walk, uint64_t number, unsigned depth);
   void walk_branch(Walk& walk, uint64_t number, unsigned depth);
   void walk_leaf(Walk& walk, uint64_t number);
   /// Why it cannot be right; empty where it can.
-  std::string take_node(Walk& walk, Bytes page, uint64_t page_offset, size_t at, LmdbEntry& entry);
+  std::string take_node(Bytes page, uint64_t page_offset, size_t at, LmdbEntry& entry);
   std::string find_big_value(uint64_t number, LmdbEntry& entry);
 
   ReadableFile& file_;
@@ -64,8 +66,5 @@ class LmdbFile {
   uint64_t window_begin_ = 0, window_end_ = 0;
   uint64_t last_page_ = 0;
 };
-
-/// Whether a file begins like one.
-bool begins_like_lmdb(Bytes begin);
 
 }  // namespace stoker

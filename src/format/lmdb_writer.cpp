@@ -17,8 +17,9 @@ namespace stoker {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-/// Leaves are closed behind each group of samples: enough that what stays empty is little.
-constexpr size_t kGroup = 64;
+/// Leaves are closed behind each group of samples. The caller's groups have so many on average, or
+/// so many bytes: what stays empty is little.
+constexpr uint64_t kGroup = 128, kGroupBytes = 1 << 20;
 /// A larger node goes to an overflow page, so that two always fit into a leaf; LMDB's own limit.
 constexpr uint64_t kLargestNode = (kPage - kLmdbPageHead) / 2 - 2;
 constexpr uint64_t kLargestValue = 0xFFFFFFFF;
@@ -96,8 +97,6 @@ struct Below {
 class LmdbWriter final : public ShardWriter {
  public:
   explicit LmdbWriter(ShardOutput& out) { std::memset(out.append(0, 2 * kPage), 0, 2 * kPage); }
-
-  size_t group() const override { return kGroup; }
 
   void place(std::span<const OutSample> samples, ShardOutput& out) override {
     group_leaves_.clear();
@@ -188,22 +187,43 @@ class LmdbWriter final : public ShardWriter {
     group_tree_.overflow_pages += pages;
   }
 
-  /// Pages that lead to those of the level below.
-  std::vector<Below> add_branches(const std::vector<Below>& level, ShardOutput& out) {
-    std::vector<Below> above;
-    std::optional<TreePage> branch;
+  /// How many pages of a level go below each branch. LMDB takes no branch with a single one for
+  /// right: where that would be the last, it takes one over from the branch before.
+  static std::vector<size_t> branch_sizes(std::span<const Below> level) {
+    std::vector<size_t> sizes;
+    uint64_t room = 0;
     for (const Below& below : level) {
-      // The first key of a branch is never looked at, and left out.
-      if (!branch || !branch->has_room(node_size(below.key, 0))) {
-        branch.emplace(out, kLmdbBranch);
-        above.push_back({below.key, branch->number()});
+      const uint64_t size = node_size(below.key, 0) + 2;
+      if (sizes.empty() || size > room) {
+        sizes.push_back(0);
+        // The first key of a branch is never looked at, and left out.
+        room = kPage - kLmdbPageHead - node_size({}, 0) - 2;
+      } else {
+        room -= size;
       }
-      const bool first = above.back().page == branch->number() && above.back().key == below.key;
-      LmdbNodeHead node = {};
-      node.low = static_cast<uint16_t>(below.page);
-      node.high = static_cast<uint16_t>(below.page >> 16);
-      node.flags = static_cast<uint16_t>(below.page >> 32);
-      branch->add(node, first ? std::string_view() : std::string_view(below.key), 0);
+      ++sizes.back();
+    }
+    if (sizes.size() > 1 && sizes.back() == 1) {
+      --sizes[sizes.size() - 2];
+      ++sizes.back();
+    }
+    return sizes;
+  }
+
+  /// Pages that lead to those of the level below.
+  std::vector<Below> add_branches(std::span<const Below> level, ShardOutput& out) {
+    std::vector<Below> above;
+    for (const size_t size : branch_sizes(level)) {
+      TreePage branch(out, kLmdbBranch);
+      above.push_back({level.front().key, branch.number()});
+      for (size_t i = 0; i < size; ++i) {
+        LmdbNodeHead node = {};
+        node.low = static_cast<uint16_t>(level[i].page);
+        node.high = static_cast<uint16_t>(level[i].page >> 16);
+        node.flags = static_cast<uint16_t>(level[i].page >> 32);
+        branch.add(node, i == 0 ? std::string_view() : std::string_view(level[i].key), 0);
+      }
+      level = level.subspan(size);
     }
     tree_.branch_pages += above.size();
     ++tree_.depth;
@@ -262,7 +282,7 @@ uint64_t size_of_sample(std::string_view key, std::span<const OutField> fields) 
     check_member(name, fields[i].length);
     const bool big = is_big(name, fields[i].length);
     const uint64_t node = node_size(name, big ? sizeof(uint64_t) : fields[i].length) + 2;
-    size += kPage / ((kPage - kLmdbPageHead) / node);
+    size += kPage / ((kPage - kLmdbPageHead) / node) + fields[i].length / (kGroupBytes / kPage);
     if (big) size += overflow_pages(fields[i].length) * kPage;
   }
   return size;
@@ -272,14 +292,13 @@ std::unique_ptr<ShardWriter> open_writer(const OutSchema&, ShardOutput& out) {
   return std::make_unique<LmdbWriter>(out);
 }
 
-WriteFormat make_format() {
-  WriteFormat format = {storage_of, name_shard, member_suffix, size_of_sample, open_writer};
-  format.by_key = true;
-  return format;
-}
-
 }  // namespace
 
-const WriteFormat kLmdbWrite = make_format();
+const WriteFormat kLmdbWrite = {.storage = storage_of,
+                                .shard_name = name_shard,
+                                .suffix = member_suffix,
+                                .size_of_sample = size_of_sample,
+                                .open = open_writer,
+                                .by_key = true};
 
 }  // namespace stoker

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -91,6 +92,7 @@ void read_npz(ReadableFile& file, ArrayFile& found) {
     }
     try {
       const NpyHeader header = header_at(file, member.offset, member.length);
+      if (header.shape.empty()) continue;  // a single value belongs to no sample
       if (header.fortran_order && header.shape.size() > 1) {
         throw Error(ErrorKind::unsupported,
                     "is in Fortran order within an archive: save it as an .npy file of its own");
@@ -99,11 +101,42 @@ void read_npz(ReadableFile& file, ArrayFile& found) {
         corrupt(fmt::format("npy: {} bytes of elements where the archive has {}", header.data_size,
                             member.length - header.size));
       }
-      found.arrays.push_back(
-          array_of(header, std::string(without(member.name, kNpyEnding)), member.offset));
+      RowArray array =
+          array_of(header, std::string(without(member.name, kNpyEnding)), member.offset);
+      const auto earlier =
+          std::find_if(found.arrays.begin(), found.arrays.end(),
+                       [&](const RowArray& one) { return one.field == array.field; });
+      if (earlier == found.arrays.end()) {
+        found.arrays.push_back(std::move(array));
+      } else {
+        refuse("another member before it has its name: the last one is taken, as NumPy does");
+        *earlier = std::move(array);
+      }
     } catch (const Error& error) {
       refuse(error.what());
     }
+  }
+}
+
+/// Keeps the arrays of an archive that are named, with commas between them.
+void keep_named(std::string_view names, ArrayFile& found) {
+  std::set<std::string, std::less<>> wanted;
+  while (!names.empty()) {
+    const size_t comma = std::min(names.find(','), names.size());
+    wanted.emplace(names.substr(0, comma));
+    names.remove_prefix(std::min(comma + 1, names.size()));
+  }
+  const auto unwanted = [&](std::string_view name) { return !wanted.contains(name); };
+  std::erase_if(found.faults,
+                [&](const Fault& fault) { return unwanted(without(fault.field, kNpyEnding)); });
+  std::erase_if(found.arrays, [&](const RowArray& array) {
+    return array.field != kNpyKeys && unwanted(array.field);
+  });
+  for (const RowArray& array : found.arrays) wanted.erase(array.field);
+  for (const Fault& fault : found.faults)
+    wanted.erase(std::string(without(fault.field, kNpyEnding)));
+  if (!wanted.empty()) {
+    throw Error(ErrorKind::not_found, fmt::format("has no array '{}'", printable(*wanted.begin())));
   }
 }
 
@@ -147,12 +180,16 @@ bool read_batch(ReadableFile& file, ArrayFile& found) {
   if (found.info.size == 0 || !name.ends_with(".bin")) return false;
   const bool named = name.starts_with("data_batch_") || name == "test_batch.bin";
   if (found.info.size % kRecord != 0 && !named) return false;
+  const bool hinted = name.find("batch") != std::string_view::npos;
   const uint64_t rows = (found.info.size + kRecord - 1) / kRecord;
-  // Labels are below 10: look at some.
+  // Labels are below 10: look at some. A file of zeros has one of them alone.
+  std::set<std::byte> labels;
   for (uint64_t row = 0; row < std::min<uint64_t>(rows, 64); ++row) {
     std::byte label{};
     if (file.read_at(row * kRecord, {&label, 1}) != 1 || label >= std::byte{10}) return false;
+    labels.insert(label);
   }
+  if (!hinted && labels.size() < 2) return false;
   found.batch = true;
   found.group = without(name, ".bin");
   found.expected_size = rows * kRecord;
@@ -214,6 +251,7 @@ std::optional<ArrayFile> read_array_file(const Source& source, const std::string
       if (!arrays) return std::nullopt;
     }
     read_npz(*file, found);
+    if (!source.inner.empty()) keep_named(source.inner, found);
     return found;
   }
   if (read_idx(*file, found) || (plain && read_batch(*file, found))) return found;

@@ -30,15 +30,6 @@ bool has_array_name(std::string_view name) {
 
 std::string_view stem_of(std::string_view name) { return name.substr(0, name.find('.')); }
 
-/// Whether a file beside arrays may describe them, and is no sample.
-bool may_describe(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return true;  // LICENSE
-  constexpr std::array<std::string_view, 9> kEndings = {".md",  ".txt",  ".json", ".csv", ".yaml",
-                                                        ".yml", ".html", ".pdf",  ".log"};
-  return std::find(kEndings.begin(), kEndings.end(), name.substr(dot)) != kEndings.end();
-}
-
 /// Whether names alone say that .npy files are samples: very many of them, numbers, or with other
 /// files beside them that have the same name or contents of their own.
 bool named_like_samples(const ShardDirectory& top) {
@@ -184,6 +175,61 @@ Layout layout_of(const Source& source, const Groups& groups) {
   return layout;
 }
 
+/// Which set a group of MNIST or CIFAR-10 belongs to; empty where that is no question.
+std::string_view set_of(const std::string& group, const ArrayFile& file) {
+  const bool idx = !file.batch && !file.archive && !file.path.ends_with(".npy");
+  if (file.batch && group.starts_with("data_batch")) return "train";
+  if (file.batch && group.starts_with("test_batch")) return "test";
+  if (idx && group == "t10k") return "test";
+  if (idx && (group == "train" || group == "test")) return group;
+  return {};
+}
+
+/// Leaves the groups of the set that is meant. Throws Error where that is not clear.
+void choose_set(const Source& source, Groups& groups) {
+  std::set<std::string> sets;
+  for (const auto& [name, files] : groups) {
+    sets.emplace(files.front().archive ? source.inner : set_of(name, files.front()));
+  }
+  sets.erase("");
+  const auto error = [&](ErrorKind kind, std::string_view what) {
+    const std::string path = source.file.empty() ? source.root : source.root + "/" + source.file;
+    throw Error(kind, fmt::format("{}: {}", printable(path), what));
+  };
+  if (source.inner.empty() && sets.size() > 1) {
+    error(ErrorKind::usage,
+          fmt::format("has several sets: {}; say which one, as in ::{}", fmt::join(sets, ", "),
+                      sets.contains("train") ? "train" : *sets.begin()));
+  }
+  if (source.inner.empty()) return;
+  if (!sets.contains(source.inner)) {
+    error(ErrorKind::not_found,
+          fmt::format("has no set '{}'{}{}", printable(source.inner),
+                      sets.empty() ? "" : "; there are ", fmt::join(sets, ", ")));
+  }
+  std::erase_if(groups, [&](const auto& group) {
+    const ArrayFile& file = group.second.front();
+    return !file.archive && set_of(group.first, file) != source.inner;
+  });
+}
+
+/// Names arrays that share their rows, for whoever has to choose: "x_train,y_train (40); …".
+std::string arrays_by_rows(const std::vector<ArrayFile>& files) {
+  std::map<uint64_t, std::string> by_rows;
+  for (const ArrayFile& file : files) {
+    for (const RowArray& array : file.arrays) {
+      std::string& names = by_rows[array.rows];
+      if (names.size() < 200) names += (names.empty() ? "" : ",") + array.field;
+    }
+  }
+  std::string text;
+  for (auto each = by_rows.rbegin(); each != by_rows.rend() && text.size() < 1000; ++each) {
+    text +=
+        fmt::format("{}{} ({})", text.empty() ? "" : "; ", printable(each->second), each->first);
+  }
+  return text;
+}
+
 /// The other half of a set in MNIST's format: its labels, or its images.
 void add_partner(const Source& source, Groups& groups) {
   std::vector<ArrayFile>& files = groups.begin()->second;
@@ -222,12 +268,15 @@ std::optional<Layout> detect_file(const Source& source) {
     throw Error(error.kind(), fmt::format("{}/{}: {}", printable(source.root),
                                           printable(source.file), error.what()));
   }
-  if (!share_rows(groups.begin()->second)) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("{}/{}: its arrays do not share the first dimension: they are no "
-                            "fields of the same samples",
-                            printable(source.root), printable(source.file)));
+  if (const std::vector<ArrayFile>& files = groups.begin()->second; !share_rows(files)) {
+    const bool archive = files.front().archive;
+    throw Error(archive ? ErrorKind::usage : ErrorKind::unsupported,
+                fmt::format("{}/{}: its arrays do not share the first dimension, so they are no "
+                            "fields of the same samples: {}{}",
+                            printable(source.root), printable(source.file), arrays_by_rows(files),
+                            archive ? "; name those that are meant, as in ::x_train,y_train" : ""));
   }
+  choose_set(source, groups);
   return layout_of(source, groups);
 }
 
@@ -247,12 +296,17 @@ std::optional<Layout> detect_directory(const Source& source) {
       groups[group].push_back(std::move(*file));
     } catch (const Error& error) {
       if (error.os_error() != 0) throw;
+      if (error.kind() == ErrorKind::not_found) {
+        throw Error(error.kind(), fmt::format("{}/{}: {}", printable(source.root), printable(name),
+                                              error.what()));
+      }
       ArrayFile broken;
       broken.path = name;
       if (by_name) groups[array_name(name).group].push_back(std::move(broken));
     }
   }
   if (groups.empty() || !are_dataset(groups)) return std::nullopt;
+  choose_set(source, groups);
   Layout layout = layout_of(source, groups);
   layout.faults = std::move(top.faults);
   layout.hidden = top.hidden;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "base/error.h"
@@ -85,6 +86,20 @@ ShardDirectory look_at_shards(const Source& source, bool (*is_shard)(std::string
   std::sort(found.faults.begin(), found.faults.end(),
             [](const Fault& a, const Fault& b) { return a.shard < b.shard; });
   return found;
+}
+
+bool may_describe(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return true;  // LICENSE
+  constexpr std::array<std::string_view, 9> kEndings = {".md",  ".txt",  ".json", ".csv", ".yaml",
+                                                        ".yml", ".html", ".pdf",  ".log"};
+  return std::find(kEndings.begin(), kEndings.end(), name.substr(dot)) != kEndings.end();
+}
+
+bool has_other_contents(const ShardDirectory& directory) {
+  const auto others = std::count_if(directory.loose.begin(), directory.loose.end(),
+                                    [](const std::string& name) { return !may_describe(name); });
+  return static_cast<size_t>(others) > directory.shards.size();
 }
 
 Fault missing_shards(std::string_view before, size_t digits, std::string_view after, uint64_t first,

@@ -29,6 +29,12 @@ struct ShardDirectory {
 ShardDirectory look_at_shards(const Source& source, bool (*is_shard)(std::string_view name),
                               size_t most_loose);
 
+/// Whether a file beside shards may describe them, and is no sample: "README.md".
+bool may_describe(std::string_view name);
+/// Whether files that do not describe shards outnumber them, of those in `loose`: a model beside
+/// recordings is no dataset.
+bool has_other_contents(const ShardDirectory& directory);
+
 /// Shards `first` to `last` of a series are missing: "before00003after".
 Fault missing_shards(std::string_view before, size_t digits, std::string_view after, uint64_t first,
                      uint64_t last);

@@ -109,8 +109,8 @@ void SegmentBuilder::make_room(std::span<const Range> ranges) {
 void SegmentBuilder::sample(std::string_view key, std::span<const FoundField> fields) {
   if (options_.progress != nullptr) {
     if (options_.depth == Depth::structure || !shards_.empty()) ++options_.progress->samples;
-    options_.progress->check_stop();
   }
+  check_stop();
   ranges_.clear();
   for (const FoundField& field : fields) add_ranges(field.extent, field.pieces, ranges_);
   make_room(ranges_);

@@ -32,6 +32,9 @@ class SegmentBuilder final : public ScanSink {
   void sample(std::string_view key, std::span<const FoundField> fields) override;
   void stated(const StatedChecksum& checksum) override;
   void fault(Fault fault) override { segment_.add_fault(std::move(fault)); }
+  void check_stop() override {
+    if (options_.progress != nullptr) options_.progress->check_stop();
+  }
   void hidden(uint64_t) override { ++hidden_names; }
   unsigned threads() const override { return threads_; }
   size_t most_pieces() const override {

@@ -62,6 +62,7 @@ class ShardBuilder {
 
  private:
   void add_rows(std::span<const uint64_t> samples, std::vector<Row>& rows);
+  uint64_t largest_sample() const;
   void write_any(std::span<const uint64_t> samples);
   void write_in_groups(std::span<const uint64_t> samples, size_t size);
   void write_group(std::span<Row> rows);
@@ -141,13 +142,20 @@ bool has_bad_one(std::span<const Row> rows, std::span<const uint64_t> others) {
          std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.bad; });
 }
 
-/// Decodes what the index will hold of a sample; false where that fails.
+/// Decodes what the index will hold of a sample; false where that fails, or where the format cannot
+/// store what was read.
 bool ShardBuilder::understand(Row& row) {
   row.numbers.clear();
   row.numbers.resize(row.fields.size());
   row.arrays.assign(row.fields.size(), {});
   for (size_t k = 0; k < row.fields.size(); ++k) {
     const OutField& out = row.fields[k];
+    const std::string_view unfit =
+        job_.write->unfit_value != nullptr ? job_.write->unfit_value(out) : std::string_view();
+    if (!unfit.empty()) {
+      left_out(row, job_.reader->fault(batch_, row.items[k], std::string(unfit)));
+      return false;
+    }
     try {
       if (out.encoding == Encoding::npy) {
         row.arrays[k] = parse_npy_header({out.data, out.length});
@@ -330,6 +338,20 @@ void ShardBuilder::write_in_groups(std::span<const uint64_t> samples, size_t siz
   }
 }
 
+uint64_t ShardBuilder::largest_sample() const {
+  uint64_t largest = 0;
+  for (std::span<const uint64_t> rest = job_.samples; !rest.empty();) {
+    const auto some = rest.first(std::min(kGroupSamples, rest.size()));
+    rest = rest.subspan(some.size());
+    std::vector<uint64_t> sizes(some.size());
+    for (const Item& item : job_.reader->locate(some, conversion_.wanted()).items) {
+      sizes[item.row] += item.length;
+    }
+    largest = std::max(largest, *std::max_element(sizes.begin(), sizes.end()));
+  }
+  return largest;
+}
+
 SegmentEntry ShardBuilder::run() {
   std::vector<uint64_t> samples = job_.samples;
   if (job_.write->by_key) {
@@ -338,6 +360,7 @@ SegmentEntry ShardBuilder::run() {
     std::sort(keys.begin(), keys.end());
     for (size_t i = 0; i < keys.size(); ++i) samples[i] = keys[i].second;
   }
+  if (writer_->group() != 0) writer_->expect(largest_sample());
   const size_t group = writer_->group();
   group == 0 ? write_any(samples) : write_in_groups(samples, group);
   return finish();

@@ -221,3 +221,158 @@ for path in paths:
 assert at == 20000
 print("right")
 """
+
+
+DAMAGED_NUMBERS = """
+import sys, h5py, numpy as np
+rows = 2_000_000
+with h5py.File(sys.argv[1], "w") as file:
+    labels = np.random.default_rng(0).integers(0, 10, rows).astype("u1")
+    made = file.create_dataset("label", data=labels, chunks=(rows,), compression="gzip", compression_opts=1)
+    chunk = made.id.get_chunk_info(0)
+with open(sys.argv[1], "r+b") as file:
+    file.seek(chunk.byte_offset + chunk.size - 8)
+    byte = file.read(1)[0]
+    file.seek(-1, 1)
+    file.write(bytes([byte ^ 1]))
+"""
+
+
+def test_a_damaged_chunk_is_decoded_once(peer_hdf5, tmp_path, stoker_cli):
+    peer_hdf5(DAMAGED_NUMBERS, tmp_path / "x.h5")
+    found = stoker_cli("check", tmp_path / "x.h5", status=1, timeout=60)
+    assert "lost: 2000000 samples up to '1999999'" in found.text
+
+
+C_KEYS = """
+import sys, h5py, numpy as np
+from h5py import h5d, h5p, h5s, h5t
+with h5py.File(sys.argv[1], "w") as file:
+    file["x"] = np.arange(4)
+    kind = h5t.C_S1.copy()
+    kind.set_size(8)  # ended by a NUL, as programs in C write it
+    space = h5s.create_simple((4,), (h5s.UNLIMITED,))
+    chunks = h5p.create(h5p.DATASET_CREATE)
+    chunks.set_chunk((4,))
+    made = h5d.create(file.id, b"__key__", kind, space, chunks)
+    made.write(h5s.ALL, h5s.ALL, np.array([b"a", b"b", b"", b"d"], dtype="S8"), kind)
+"""
+
+
+def test_an_empty_key_is_a_key(peer_hdf5, tmp_path):
+    peer_hdf5(C_KEYS, tmp_path / "x.h5")
+    assert read_dataset(tmp_path / "x.h5") == {"a": {"x": 0}, "b": {"x": 1}, "": {"x": 2}, "d": {"x": 3}}
+
+
+NULS = """
+import sys, h5py, numpy as np
+with h5py.File(sys.argv[1] + "/text.h5", "w") as file:
+    file["t"] = np.array([b"a\\0b", b"xyz", b"ab\\0c"], dtype="S5")
+    file["x"] = np.arange(3)
+with h5py.File(sys.argv[1] + "/key.h5", "w") as file:
+    file["__key__"] = np.array([b"a\\0b", b"xyz", b"ab\\0c"], dtype="S5")
+    file["x"] = np.arange(3)
+"""
+
+READ_NULS = """
+import sys, h5py
+with h5py.File(sys.argv[1]) as file:
+    print([file["__key__"][0], int(file["x"][0]), len(file["x"])])
+"""
+
+
+@pytest.mark.parametrize("name, key", [("text", b"1"), ("key", b"xyz")])
+def test_what_h5py_would_read_up_to_its_nul_is_left_out(name, key, peer_hdf5, tmp_path, stoker_cli):
+    """The library takes texts of variable length for C strings."""
+    peer_hdf5(NULS, tmp_path)
+    done = stoker_cli("pack", tmp_path / f"{name}.h5", tmp_path / "nul", "--to", "hdf5", status=1)
+    assert done.text.count("NUL byte") == 2
+    assert peer_hdf5(READ_NULS, tmp_path / f"nul/{name}-000000.h5").strip() == str([key, 1, 1])
+
+
+def test_more_dimensions_than_hdf5_has(tmp_path, stoker_cli):
+    np.savez(tmp_path / "x.npz", x=np.zeros((3,) + (1,) * 31), y=np.arange(3))
+    stoker_cli("pack", tmp_path / "x.npz", tmp_path / "fits", "--to", "hdf5")
+    (tmp_path / "s").mkdir()
+    for i in range(3):
+        header = "{'descr': '|u1', 'fortran_order': False, 'shape': (" + "1, " * 32 + "), }"
+        head = b"\x93NUMPY\x01\x00" + (182).to_bytes(2, "little") + header.ljust(181).encode() + b"\n"
+        (tmp_path / f"s/{i}.x.npy").write_bytes(head + b"\x07")
+        (tmp_path / f"s/{i}.cls").write_text("1")
+    refused = stoker_cli("pack", tmp_path / "s", tmp_path / "out", "--to", "hdf5", status=1)
+    assert "more than 31 dimensions" in refused.text
+
+
+ONE_PER_SAMPLE = """
+import sys, h5py, numpy as np
+with h5py.File(sys.argv[1], "w") as file:
+    for i in range(12):
+        file[f"img{i}"] = np.arange(32 * 6, dtype="u1").reshape(32, 6)
+    file["mean"] = np.zeros(6)
+"""
+
+
+def test_one_dataset_per_sample_is_not_read_as_fields(peer_hdf5, tmp_path, stoker_cli):
+    path = tmp_path / "data.h5"
+    peer_hdf5(ONE_PER_SAMPLE, path)
+    refused = stoker_cli("check", path, status=2).stderr
+    assert "12 datasets such as img0 and img1" in refused and "one per sample" in refused
+    found = stoker_cli("check", f"{path}::img0,img1,img2").stdout
+    assert "32 samples" in found
+    stoker_cli("pack", f"{path}::img0,img1,img2", tmp_path / "out", "--to", "hdf5")
+    assert "32 samples" in stoker_cli("check", tmp_path / "out").stdout
+
+
+ON_PAPER = """
+import sys, h5py, numpy as np
+with h5py.File(sys.argv[1], "w") as file:
+    made = file.create_dataset("x", (int(sys.argv[2]),), "f4", chunks=(1024,))
+    made[:5000] = 1
+"""
+
+
+def test_samples_that_were_never_written_are_bounded(peer_hdf5, tmp_path, stoker_cli):
+    peer_hdf5(ON_PAPER, tmp_path / "few.h5", "100000")
+    assert "100,000 samples" in stoker_cli("check", tmp_path / "few.h5").stdout
+    peer_hdf5(ON_PAPER, tmp_path / "many.h5", "20000000")
+    found = stoker_cli("check", tmp_path / "many.h5", status=1).text
+    assert "states 20000000 samples" in found and "holds 5120" in found
+
+
+MODEL = """
+import sys, h5py
+with h5py.File(sys.argv[1], "w") as file:
+    file["weights"] = [1.0, 2.0]
+"""
+
+
+def test_a_model_beside_recordings_is_no_dataset(peer_hdf5, tmp_path, stoker_cli):
+    for i in range(20):
+        (tmp_path / f"{i}.wav").write_bytes(b"RIFF")
+    peer_hdf5(MODEL, tmp_path / "model.h5")
+    assert ": folder, " in stoker_cli("check", tmp_path).stdout
+
+
+SAME_NAME = """
+import sys, h5py, numpy as np
+with h5py.File(sys.argv[1], "w") as file:
+    file["p"] = np.zeros(40, dtype=[("a", "i4"), ("b", "f4")])
+    file["p.a"] = np.arange(40) + 7
+"""
+
+
+def test_two_fields_of_one_name_are_one_fault(peer_hdf5, tmp_path, stoker_cli):
+    peer_hdf5(SAME_NAME, tmp_path / "x.h5")
+    found = stoker_cli("check", tmp_path / "x.h5", status=1).text
+    assert found.count("has its name") == 1 and "40 samples" in found
+
+
+@pytest.mark.parametrize("format", ["hdf5", "lmdb"])
+def test_memory_does_not_grow_with_samples(format, tmp_path, stoker_cli):
+    """More bytes than there is memory, in samples of which a group of a fixed number would not fit either."""
+    (tmp_path / "big").mkdir()
+    for i in range(24):
+        with open(tmp_path / f"big/{i}.bin", "wb") as file:
+            file.truncate(16 << 20)
+    stoker_cli("pack", tmp_path / "big", tmp_path / "out", "--to", format, "--jobs", "1", memory=300 << 20)
+    assert "24 samples" in stoker_cli("check", tmp_path / "out").stdout

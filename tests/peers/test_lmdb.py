@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """py-lmdb writes, we read; we write, py-lmdb reads."""
 
+import io
 import json
+import random
+import struct
+import tarfile
 
 import pytest
 from reading import assert_same_samples, read_dataset, samples_of
@@ -82,7 +86,7 @@ def test_integer_keys(write, tmp_path):
 def test_databases_by_name(write, stoker_cli, tmp_path):
     for name in ("train", "test"):
         write(tmp_path / "x", [(f"{name}{i}.bin".encode(), noise(i, 50)) for i in range(20)], database=name)
-    said = stoker_cli("check", tmp_path / "x", status=1).stdout
+    said = stoker_cli("check", tmp_path / "x", status=2).stderr
     assert "'test' (20), 'train' (20)" in said and "::test" in said
     assert list(values(f"{tmp_path}/x::train")) == sorted(f"train{i}" for i in range(20))
 
@@ -90,14 +94,85 @@ def test_databases_by_name(write, stoker_cli, tmp_path):
 def test_pickles_are_not_unpickled(write, stoker_cli, tmp_path):
     import pickle
 
-    write(tmp_path / "x", [(f"{i}".encode(), pickle.dumps((jpeg(i), i))) for i in range(5)])
-    said = stoker_cli("check", tmp_path / "x", status=1).stdout
-    assert "is a Python pickle" in said and "docs/formats/lmdb.md" in said
+    for ending in ("", ".jpg"):
+        items = [(f"{i}{ending}".encode(), pickle.dumps((jpeg(i), i))) for i in range(50)]
+        write(tmp_path / f"x{ending}", items)
+        said = stoker_cli("check", tmp_path / f"x{ending}", status=1).stdout
+        assert said.count("is a Python pickle") == 1 and "docs/formats/lmdb.md" in said and "50 entries" in said
+
+
+def test_one_pickle_among_images_costs_nothing_else(write, stoker_cli, tmp_path):
+    import pickle
+
+    write(tmp_path / "x", [*((f"{i:03}".encode(), jpeg(i)) for i in range(20)), (b"classes", pickle.dumps(["a"]))])
+    assert "'classes'" in stoker_cli("index", tmp_path / "x", status=1).text
+    assert list(values(tmp_path / "x")) == [f"{i:03}" for i in range(20)]
+
+
+def test_random_bytes_are_no_pickle(write, stoker_cli, tmp_path):
+    write(tmp_path / "x", [(f"{i:05}".encode(), b"\x80\x03" + noise(i, 3000) + b"!") for i in range(40)])
+    assert "40 samples" in stoker_cli("check", tmp_path / "x").stdout
+
+
+def test_each_value_under_a_plain_key_is_looked_at(write, tmp_path):
+    items = [(f"{i:05}".encode(), b"BMW" if i == 15 else jpeg(i)) for i in range(40)]
+    write(tmp_path / "x", items)
+    found = values(tmp_path / "x")
+    assert found == {key.decode(): {"data" if i == 15 else "image": value} for i, (key, value) in enumerate(items)}
+
+
+def test_images_and_labels_under_numbers(write, tmp_path):
+    """As text recognition stores them: image-000000001, label-000000001, num-samples."""
+    images = {i: jpeg(i) for i in range(1, 41)}
+    items = [(b"image-%09d" % i, image) for i, image in images.items()]
+    write(tmp_path / "alone", items)
+    assert values(tmp_path / "alone") == {key.decode(): {"image": value} for key, value in items}
+    items += [(b"label-%09d" % i, f"wörd {i}".encode()) for i in images if i != 7]
+    write(tmp_path / "x", [*items, (b"num-samples", b"40")])
+    expected = {f"{i:09}": {"image": image, "label": f"wörd {i}"} for i, image in images.items()}
+    del expected["000000007"]["label"]
+    found = values(tmp_path / "x")
+    assert list(found) == list(expected)
+    for key, sample in expected.items():
+        assert {name: value for name, value in found[key].items() if value is not None} == sample
+
+
+def test_a_truncated_file_loses_only_what_is_gone(write, stoker_cli, tmp_path):
+    """Keys in any order, so that pages of the tree lie anywhere."""
+    order = random.Random(1).sample(range(20000), 20000)
+    write(tmp_path / "x", [(f"{i:08d}".encode(), noise(i, 200)) for i in order])
+    path = tmp_path / "x/data.mdb"
+    contents = path.read_bytes()[: path.stat().st_size // 2 // 4096 * 4096]
+    path.write_bytes(contents)
+
+    def entries(number):
+        """Of what can still be reached: a page that branches off behind the cut leads nowhere."""
+        page = contents[number * 4096 :][:4096]
+        if not page:
+            return 0
+        flags, lower = struct.unpack_from("<HH", page, 10)
+        if flags & 2:
+            return (lower - 16) // 2
+        nodes = struct.unpack_from(f"<{(lower - 16) // 2}H", page, 16)
+        return sum(entries(int.from_bytes(page[node : node + 6], "little")) for node in nodes)
+
+    metas = [(struct.unpack_from("<Q", contents, at + 144)[0], at) for at in (0, 4096)]
+    root = struct.unpack_from("<Q", contents, max(metas)[1] + 128)[0]
+    found = stoker_cli("check", tmp_path / "x", status=1).text
+    assert f"{entries(root):,} samples" in found and "the file ends before them" in found
+    assert "point at each other" not in found
+
+
+def test_a_file_of_another_kind_is_no_database(stoker_cli, tmp_path):
+    write_files(tmp_path / "x", {"inventory.mdb": noise(1, 9000), **{f"{i}.txt": b"text" for i in range(5)}})
+    assert "folder, " in stoker_cli("check", tmp_path / "x").stdout
 
 
 def test_several_values_under_a_key(write, peer_lmdb, stoker_cli, tmp_path):
-    write(tmp_path / "x", [(b"a.bin", b"1"), (b"a.bin", b"2"), (b"b.bin", b"3")], database="d", keys={"dupsort": True})
-    assert "several values" in stoker_cli("check", tmp_path / "x", status=1).stdout
+    items = [(b"%02d.bin" % (i // 2), b"%d" % i) for i in range(60)] + [(b"x.bin", b"3")]
+    write(tmp_path / "x", items, database="d", keys={"dupsort": True})
+    said = stoker_cli("check", tmp_path / "x", status=1).stdout
+    assert said.count("several values") == 1 and "30 entries" in said
 
 
 def test_read_only_with_a_stale_reader(write, tmp_path, stoker_cli):
@@ -122,6 +197,21 @@ def test_what_we_write(peer_lmdb, stoker_cli, tmp_path, count):
     assert_same_samples(samples_of(items), samples_of(dict(sorted(files.items()))))
     assert list(items) == sorted(items) and found["stat"]["entries"] == len(items)
     stoker_cli("check", tmp_path / "folder", "--compare", tmp_path / "out")
+
+
+@pytest.mark.parametrize("around, key", [(9, "k" * 480), (81, "k" * 480), (204, "")], ids=["long", "levels", "short"])
+def test_no_branch_has_a_single_page_below_it(peer_lmdb, stoker_cli, tmp_path, around, key):
+    """One leaf more than a branch takes: LMDB ends the process where it meets a branch with one child."""
+    with tarfile.open(tmp_path / "all.tar", "w") as tar:
+        for i in range(2 * around + 10):
+            add = tarfile.TarInfo(f"{i:06d}{key}.bin")
+            add.size = 1400  # two in a leaf
+            tar.addfile(add, io.BytesIO(noise(i, add.size)))
+    for leaves in range(around - 4, around + 5):
+        out = tmp_path / f"out-{leaves}"
+        stoker_cli("pack", tmp_path / "all.tar", out, "--to", "lmdb", "--limit", str(2 * leaves))
+        found = json.loads(peer_lmdb(READ, out))
+        assert len(found["items"]) == found["stat"]["entries"] == 2 * leaves
 
 
 def test_what_we_write_can_be_added_to(write, peer_lmdb, stoker_cli, tmp_path):

@@ -2,8 +2,11 @@
 """NumPy writes, we read; we write, NumPy reads. MNIST's and CIFAR-10's files as their descriptions have them."""
 
 import gzip
+import io
 import shutil
 import struct
+import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -109,25 +112,29 @@ def write_mnist(root, ending="", pack=bytes) -> dict[str, np.ndarray]:
     return arrays
 
 
-def test_mnist(tmp_path):
+def test_mnist(tmp_path, stoker_cli):
     images, labels = write_mnist(tmp_path / "mnist")["train"]
     samples = read_dataset(tmp_path / "mnist/train-images-idx3-ubyte")
     assert_rows(samples, "image", images)
     assert rows_of(samples, "label") == labels.tolist()
-    both = read_dataset(tmp_path / "mnist")
-    assert len(both) == 70 and np.array_equal(both["train/59"]["image"], images[59])
+    refused = stoker_cli("check", tmp_path / "mnist", status=2).stderr
+    assert "several sets: test, train" in refused and "::train" in refused
+    assert_rows(read_dataset(f"{tmp_path}/mnist::train"), "image", images)
+    assert len(read_dataset(f"{tmp_path}/mnist::test")) == 10
+    assert "no set 'val'" in stoker_cli("check", f"{tmp_path}/mnist::val", status=None).stderr
 
 
 def test_mnist_compressed_through_pack(tmp_path, stoker_cli):
     arrays = write_mnist(tmp_path / "mnist", ".gz", gzip.compress)
-    assert "stoker pack" in stoker_cli("index", tmp_path / "mnist", status=1).stderr
-    stoker_cli("pack", tmp_path / "mnist", tmp_path / "to")
-    samples = read_dataset(tmp_path / "to")
-    assert len(samples) == 70
-    for name, (images, labels) in arrays.items():
+    for name, (images, labels) in zip(("train", "test"), arrays.values(), strict=True):
+        source = f"{tmp_path}/mnist::{name}"
+        assert "stoker pack" in stoker_cli("index", source, status=1).stderr
+        stoker_cli("pack", source, tmp_path / name)
+        samples = read_dataset(tmp_path / name)
+        assert len(samples) == len(images)
         for i, image in enumerate(images):
-            assert np.array_equal(samples[f"{name}/{i}"]["image"], image)
-            assert samples[f"{name}/{i}"]["label"] == labels[i]
+            assert np.array_equal(samples[f"{i}"]["image"], image)
+            assert samples[f"{i}"]["label"] == labels[i]
 
 
 def test_cifar(tmp_path, stoker_cli):
@@ -137,11 +144,50 @@ def test_cifar(tmp_path, stoker_cli):
         records = some("u1", (20, 3073))
         records[:, 0] %= 10
         (tmp_path / f"data_batch_{number}.bin").write_bytes(records.tobytes())
-    samples = read_dataset(tmp_path)
+    (tmp_path / "test_batch.bin").write_bytes(records[:5].tobytes())
+    assert "several sets: test, train" in stoker_cli("check", tmp_path, status=2).stderr
+    assert len(read_dataset(f"{tmp_path}::test")) == 5
+    samples = read_dataset(f"{tmp_path}::train")
     assert len(samples) == 40
     assert np.array_equal(samples["data_batch_2/7"]["image"], records[7, 1:].reshape(3, 32, 32))
     assert samples["data_batch_2/7"]["label"] == records[7, 0]
-    assert stoker_cli("check", tmp_path, "--json").json["format"] == "npy"
+    assert stoker_cli("check", f"{tmp_path}::train", "--json").json["format"] == "npy"
+
+
+def test_zeros_are_no_batch(tmp_path, stoker_cli):
+    (tmp_path / "zeros.bin").write_bytes(bytes(4 * 3073))
+    assert "formats known here" in stoker_cli("check", tmp_path / "zeros.bin", status=None).stderr
+    (tmp_path / "my_batch.bin").write_bytes(bytes(4 * 3073))
+    assert "4 samples" in stoker_cli("check", tmp_path / "my_batch.bin").stdout
+
+
+def test_arrays_of_an_archive_by_name(tmp_path, stoker_cli):
+    path = tmp_path / "a.npz"
+    np.savez(path, x_train=np.arange(40), y_train=np.arange(40), x_test=np.arange(4), y_test=np.arange(4), mean=0.5)
+    refused = stoker_cli("check", path, status=2).stderr
+    assert "x_train,y_train (40); x_test,y_test (4)" in refused
+    samples = read_dataset(f"{path}::x_train,y_train")
+    assert len(samples) == 40 and samples["7"] == {"x_train": 7, "y_train": 7}
+    assert "no array 'z'" in stoker_cli("check", f"{path}::x_train,z", status=None).stderr
+
+
+def test_a_single_value_beside_arrays_is_no_field(tmp_path, stoker_cli):
+    np.savez(tmp_path / "a.npz", x=np.arange(4), y=np.arange(4), mean=0.5)
+    found = stoker_cli("check", tmp_path / "a.npz")
+    assert "4 samples" in found.stdout and "mean" not in found.text
+
+
+def test_two_members_of_one_name(tmp_path, stoker_cli):
+    """One fault, and the last one counts, as for NumPy."""
+    np.savez(tmp_path / "a.npz", x=np.arange(4), y=np.arange(4))
+    second = io.BytesIO()
+    np.save(second, np.arange(4) * 10)
+    with zipfile.ZipFile(tmp_path / "a.npz", "a") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        archive.writestr("x.npy", second.getvalue())
+    found = stoker_cli("index", tmp_path / "a.npz", status=1)
+    assert found.text.count("has its name") == 1
+    assert [sample["x"] for sample in read_dataset(tmp_path / "a.npz").values()] == [0, 10, 20, 30]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
