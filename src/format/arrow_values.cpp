@@ -61,6 +61,14 @@ void take(uint64_t& taken, uint64_t length, uint64_t all) {
   if (taken > all) corrupt("rows overlap");
 }
 
+std::string bits_to_bytes(Bytes bits, const Interval& range) {
+  std::string bytes;
+  for (uint64_t i = range.begin; i < range.end; ++i) {
+    bytes.push_back(static_cast<char>((bits[i / 8] >> (i % 8)) & std::byte{1}));
+  }
+  return bytes;
+}
+
 bool backed(const ArrowColumn& column, uint64_t rows) {
   const auto enough = [rows](uint64_t bytes) { return bytes >= (rows + 7) / 8; };
   if (enough(column.validity.size()) || enough(column.entries.size())) return true;
@@ -213,11 +221,7 @@ void ArrowLeaf::find_array(uint64_t row, FoundField& found) {
   }
   found.shape = plan_.shape.empty() ? std::move(shape) : plan_.shape;
   if (found.dtype == DType::bool8) {
-    scratch_.clear();
-    for (uint64_t i = range.begin; i < range.end; ++i) {
-      const std::byte bit = (level->looked_at[i / 8] >> (i % 8)) & std::byte{1};
-      scratch_.push_back(static_cast<char>(bit));
-    }
+    scratch_ = bits_to_bytes(level->looked_at, range);
     found.extent.container = Container::here;
     found.inline_bytes = scratch_;
     return;
