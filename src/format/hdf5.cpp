@@ -74,6 +74,7 @@ class Hdf5Scan {
         sink_.sample(key_, fields);
       } else {
         sink_.check_stop();
+        row = skip_lost(row);
       }
     }
     report();
@@ -138,15 +139,34 @@ class Hdf5Scan {
     }
   }
 
+  std::string key_of(uint64_t row) {
+    if (keys_) return keys_->value(row, file_, kMaxKey);
+    return stem_.empty() ? std::to_string(row) : fmt::format("{}-{:08}", stem_, row);
+  }
+
+  /// The last of the rows that are lost with this one, which are not looked at one by one.
+  uint64_t skip_lost(uint64_t row) {
+    uint64_t end = row + 1;
+    for (const Hdf5Rows& rows : rows_) end = std::max(end, rows.lost_until(row));
+    if (end == row + 1) return row;
+    lost_.count += end - 1 - row;
+    try {
+      lost_.last = key_of(end - 1);
+    } catch (const Hdf5Error&) {
+      lost_.last = std::to_string(end - 1);  // the keys are what is lost
+    }
+    return end - 1;
+  }
+
   /// Finds the fields of a row; false where one of them is lost.
   bool take(uint64_t row, std::vector<FoundField>& fields) {
     const std::string* which = nullptr;
     try {
-      key_ = stem_.empty() ? std::to_string(row) : fmt::format("{}-{:08}", stem_, row);
       if (keys_) {
         which = &keys_->name();
-        key_ = keys_->value(row, file_, kMaxKey);
+        key_ = std::to_string(row);  // until it is known
       }
+      key_ = key_of(row);
       for (size_t i = 0; i < columns_.size(); ++i) {
         which = &columns_[i].name();
         columns_[i].find(row, file_, fields[i]);

@@ -96,13 +96,15 @@ std::string without_numbers(const std::string& name) {
 }
 
 /// Refuses datasets that are rather samples than fields: three or more of one type and shape whose
-/// names differ in a number. Where there are keys, rows are samples for certain.
+/// names differ in a number. Where there are keys, rows are samples for certain; single numbers are
+/// columns of a table.
 void refuse_samples(const Group& group, const std::vector<Hdf5Named>& datasets,
                     const std::string& name) {
   std::map<std::string, std::vector<const Hdf5Named*>> alike;
   for (const Hdf5Named& named : datasets) {
     if (named.name == kKeyFeature) return;
     const Hdf5Dataset& dataset = named.dataset;
+    if (dataset.space.dims.size() == 1) continue;
     alike[fmt::format("{} {} {} {}", name_of(dataset.type.kind), dataset.type.size,
                       fmt::join(dataset.space.dims, ","), without_numbers(named.name))]
         .push_back(&named);
