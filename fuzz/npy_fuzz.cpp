@@ -51,7 +51,8 @@ void try_files(FakeFileSystem& files, const std::string& file) {
     if (!layout) return;
     for (const Part& part : layout->parts) scan_npy(source, *layout, part, found);
   } catch (const Error& error) {
-    require(error.kind() == ErrorKind::corrupt || error.kind() == ErrorKind::unsupported);
+    require(error.kind() == ErrorKind::corrupt || error.kind() == ErrorKind::unsupported ||
+            error.kind() == ErrorKind::usage);  // arrays that have to be named
     return;
   }
   constexpr size_t kEnough = 64;

@@ -74,6 +74,7 @@ class Hdf5Scan {
         sink_.sample(key_, fields);
       } else {
         sink_.check_stop();
+        row = skip_lost(row);
       }
     }
     report();
@@ -138,15 +139,34 @@ class Hdf5Scan {
     }
   }
 
+  std::string key_of(uint64_t row) {
+    if (keys_) return keys_->value(row, file_, kMaxKey);
+    return stem_.empty() ? std::to_string(row) : fmt::format("{}-{:08}", stem_, row);
+  }
+
+  /// The last of the rows that are lost with this one, which are not looked at one by one.
+  uint64_t skip_lost(uint64_t row) {
+    uint64_t end = row + 1;
+    for (const Hdf5Rows& rows : rows_) end = std::max(end, rows.lost_until(row));
+    if (end == row + 1) return row;
+    lost_.count += end - 1 - row;
+    try {
+      lost_.last = key_of(end - 1);
+    } catch (const Hdf5Error&) {
+      lost_.last = std::to_string(end - 1);  // the keys are what is lost
+    }
+    return end - 1;
+  }
+
   /// Finds the fields of a row; false where one of them is lost.
   bool take(uint64_t row, std::vector<FoundField>& fields) {
     const std::string* which = nullptr;
     try {
-      key_ = stem_.empty() ? std::to_string(row) : fmt::format("{}-{:08}", stem_, row);
       if (keys_) {
         which = &keys_->name();
-        key_ = keys_->value(row, file_, kMaxKey);
+        key_ = std::to_string(row);  // until it is known
       }
+      key_ = key_of(row);
       for (size_t i = 0; i < columns_.size(); ++i) {
         which = &columns_[i].name();
         columns_[i].find(row, file_, fields[i]);
@@ -196,10 +216,33 @@ class Hdf5Scan {
   Lost lost_;
 };
 
+/// Texts of fixed width that lie in one chunk, as pack writes them; nothing where they are others.
+std::vector<std::string> read_texts(Hdf5File& file, const Hdf5Dataset& dataset) {
+  constexpr uint64_t kMost = 64 << 20;
+  const uint64_t rows = dataset.space.dims[0], width = dataset.type.size;
+  if (dataset.type.kind != Hdf5Class::text || dataset.space.dims.size() != 1 || width == 0 ||
+      rows > kMost / width || dataset.layout != Hdf5Dataset::Layout::chunked ||
+      !dataset.filters.empty() || dataset.chunks.dims[0] < rows) {
+    return {};
+  }
+  const auto chunk = Hdf5ChunkTable(file, dataset).find(0);
+  if (!chunk) return {};
+  const uint64_t offset = file.bytes().offset_of(chunk->address, rows * width, "classes");
+  std::string bytes(rows * width, '\0');
+  bytes.resize(file.bytes().file().read_at(offset, std::as_writable_bytes(std::span(bytes))));
+  std::vector<std::string> texts;
+  for (std::string_view rest = bytes; rest.size() >= width; rest.remove_prefix(width)) {
+    const std::string_view padded = rest.substr(0, width);
+    texts.emplace_back(padded.substr(0, padded.find_last_not_of('\0') + 1));
+  }
+  return texts;
+}
+
 /// Names of the classes that `label` counts, where the file has them.
-std::vector<std::string> find_classes(const Hdf5Selection& selection) {
+std::vector<std::string> find_classes(Hdf5File& file, const Hdf5Selection& selection) {
   for (const Hdf5Named& named : selection.datasets) {
-    if (named.name == kLabelField) return named.dataset.type.names;
+    if (named.name != kLabelField) continue;
+    return selection.classes ? read_texts(file, *selection.classes) : named.dataset.type.names;
   }
   return {};
 }
@@ -209,7 +252,7 @@ void look_into(const Source& source, const std::string& name, Layout& layout) {
   const auto file = source.file_system->open(source.root + "/" + name);
   try {
     Hdf5File opened(*file);
-    layout.classes = find_classes(select_hdf5(opened, source.inner, name));
+    layout.classes = find_classes(opened, select_hdf5(opened, source.inner, name));
   } catch (const Hdf5Error&) {
     return;
   } catch (const Error& error) {

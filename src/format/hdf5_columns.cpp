@@ -217,7 +217,7 @@ void Hdf5Column::find_variable(uint64_t row, Hdf5File& file, FoundField& field) 
   if (name_ != kImageField || field.type != FieldType::bytes) return;
   std::array<std::byte, 16> begin{};
   const size_t size = file.bytes().peek(object.offset, begin);
-  field.suffix = image_suffix(as_text(Bytes(begin).first(std::min(size, field.extent.length))));
+  field.suffix = image_suffix_of(as_text(Bytes(begin).first(std::min(size, field.extent.length))));
 }
 
 bool Hdf5Column::is_text() const {

@@ -183,7 +183,9 @@ std::string hdf5_metadata(std::span<const Hdf5OutDataset> datasets, uint64_t row
                           std::string& superblock) {
   Writer out(address);
   std::vector<uint64_t> headers;
-  for (const Hdf5OutDataset& dataset : datasets) headers.push_back(put_dataset(out, dataset, rows));
+  for (const Hdf5OutDataset& dataset : datasets) {
+    headers.push_back(put_dataset(out, dataset, dataset.rows.value_or(rows)));
+  }
 
   // Names, behind the empty one.
   Writer names;
@@ -340,6 +342,15 @@ std::string hdf5_sequence_type(DType dtype, bool big_endian) {
   out.zeros(3);
   out.u32(16);
   put_number_type(out, dtype, big_endian);
+  return out.bytes;
+}
+
+std::string hdf5_padded_type(uint32_t width) {
+  Writer out;
+  out.u8(0x13);
+  out.u8(0x11);  // filled up with NUL, UTF-8
+  out.u16(0);
+  out.u32(width);
   return out.bytes;
 }
 

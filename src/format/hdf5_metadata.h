@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,11 +29,12 @@ struct Hdf5OutDataset {
   uint64_t chunk_rows = 1;
   bool deflated = false;
   std::vector<Hdf5OutChunk> chunks;
+  std::optional<uint64_t> rows = {};  // where it has others than the samples
 };
 
 inline constexpr size_t kHdf5Superblock = 96;
 
-/// The end of a file with these datasets of `rows` rows each, which are sorted by name: to be
+/// The end of a file with these datasets of `rows` rows, which are sorted by name: to be
 /// appended at offset `address`. `superblock` is what the file then begins with.
 std::string hdf5_metadata(std::span<const Hdf5OutDataset> datasets, uint64_t rows, uint64_t address,
                           std::string& superblock);
@@ -42,5 +44,7 @@ std::string hdf5_number_type(DType dtype, bool big_endian);
 std::string hdf5_class_type(DType dtype, std::span<const std::string> names);
 std::string hdf5_sequence_type(DType dtype, bool big_endian);
 std::string hdf5_text_type();
+/// Text of fixed width, filled up with NUL.
+std::string hdf5_padded_type(uint32_t width);
 
 }  // namespace stoker

@@ -47,6 +47,13 @@ uint64_t Hdf5Rows::stored() const {
   return table_->written() >= rows / per_chunk ? rows : table_->written() * per_chunk;
 }
 
+uint64_t Hdf5Rows::lost_until(uint64_t row) const {
+  const bool damaged = std::any_of(places_.begin(), places_.end(),
+                                   [](const Place& place) { return !place.damage.empty(); });
+  if (!damaged || row / dataset_.chunks.dims[0] != chunk_row_) return row + 1;
+  return std::min((chunk_row_ + 1) * dataset_.chunks.dims[0], dataset_.space.dims[0]);
+}
+
 // Rows are split where a chunk ends, and where the elements of a chunk that follow each other are
 // not those of the row: behind the last dimension in which the two differ.
 void Hdf5Rows::find_runs() {

@@ -24,6 +24,9 @@ class Hdf5Rows {
   const Hdf5Dataset& dataset() const { return dataset_; }
   /// How many rows the file has bytes for; those of the others are the fill value, or empty.
   uint64_t stored() const;
+  /// Where the rows end that are lost with `row`, which has just been found to be: those of its
+  /// chunk.
+  uint64_t lost_until(uint64_t row) const;
   /// In how many pieces a row lies.
   size_t pieces() const { return runs_.size(); }
 

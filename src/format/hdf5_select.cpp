@@ -25,6 +25,7 @@ struct Group {
   std::string path;  // "" is the root
   std::map<uint64_t, std::vector<Hdf5Named>> by_rows;
   std::vector<Hdf5Problem> problems;
+  std::optional<Hdf5Dataset> classes;
   std::vector<std::pair<std::string, uint64_t>> groups;
 };
 
@@ -40,6 +41,10 @@ void add_object(Hdf5File& file, const std::string& name, uint64_t address, Group
   }
   Hdf5Dataset dataset = parse_hdf5_dataset(file, address, messages);
   if (!dataset.space.simple) return;  // a single value belongs to no sample
+  if (name == kHdf5Classes) {
+    group.classes = std::move(dataset);
+    return;
+  }
   const uint64_t rows = dataset.space.dims[0];
   group.by_rows[rows].push_back({name, std::move(dataset)});
 }
@@ -91,13 +96,15 @@ std::string without_numbers(const std::string& name) {
 }
 
 /// Refuses datasets that are rather samples than fields: three or more of one type and shape whose
-/// names differ in a number. Where there are keys, rows are samples for certain.
+/// names differ in a number. Where there are keys, rows are samples for certain; single numbers are
+/// columns of a table.
 void refuse_samples(const Group& group, const std::vector<Hdf5Named>& datasets,
                     const std::string& name) {
   std::map<std::string, std::vector<const Hdf5Named*>> alike;
   for (const Hdf5Named& named : datasets) {
     if (named.name == kKeyFeature) return;
     const Hdf5Dataset& dataset = named.dataset;
+    if (dataset.space.dims.size() == 1) continue;
     alike[fmt::format("{} {} {} {}", name_of(dataset.type.kind), dataset.type.size,
                       fmt::join(dataset.space.dims, ","), without_numbers(named.name))]
         .push_back(&named);
@@ -138,7 +145,8 @@ Hdf5Selection choose_in(Group group, const std::string& name) {
                             printable(name), printable(first)));
   }
   refuse_samples(group, *choices[0].second, name);
-  return {choices[0].first, std::move(*choices[0].second), std::move(group.problems)};
+  return {choices[0].first, std::move(*choices[0].second), std::move(group.problems),
+          std::move(group.classes)};
 }
 
 /// Groups below the root that have datasets.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "format/hdf5_dataset.h"
 
 namespace stoker {
+
+/// The dataset in which pack stores the names of classes that the type of `label` has no room for.
+inline constexpr std::string_view kHdf5Classes = "__classes__";
 
 struct Hdf5Named {
   std::string name;
@@ -28,6 +32,7 @@ struct Hdf5Selection {
   uint64_t rows = 0;
   std::vector<Hdf5Named> datasets;
   std::vector<Hdf5Problem> problems;
+  std::optional<Hdf5Dataset> classes = {};  // kHdf5Classes
 };
 
 /// `inner` names a group ("train"), or datasets with commas between them ("x_train,y_train"). Where

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/bytes.h"
+#include "format/hdf5_btree.h"
 
 namespace stoker {
 namespace {
@@ -72,12 +73,6 @@ void pass_padding(Hdf5Cursor& message, uint64_t begin) {
   if (odd != 0) message.skip(8 - odd);
 }
 
-unsigned bytes_for(uint64_t largest) {
-  unsigned bytes = 1;
-  while (bytes < 8 && largest >> (8 * bytes) != 0) ++bytes;
-  return bytes;
-}
-
 /// Dimensions that version 1 keeps beside the type of a member.
 std::vector<uint64_t> parse_member_dims(Hdf5Cursor& message) {
   const unsigned rank = message.u8();
@@ -112,7 +107,7 @@ void parse_compound(Hdf5Cursor& message, const Head& head, unsigned depth, Hdf5T
     const uint64_t begin = message.passed();
     member.name = message.text();
     if (head.version < 3) pass_padding(message, begin);
-    member.offset = head.version < 3 ? message.u32() : message.number(bytes_for(type.size));
+    member.offset = head.version < 3 ? message.u32() : message.number(hdf5_bytes_for(type.size));
     std::vector<uint64_t> dims;
     if (head.version == 1) dims = parse_member_dims(message);
     member.type = parse_type(message, depth + 1);
@@ -199,7 +194,6 @@ Hdf5Type parse_type(Hdf5Cursor& message, unsigned depth) {
     case Hdf5Class::text:
       if ((head.bits & 15U) > 2) message.fail("an unknown padding of text");
       type.padding = static_cast<Hdf5Type::Padding>(head.bits & 15U);
-      type.utf8 = (head.bits >> 4 & 15U) == 1;
       break;
     case Hdf5Class::opaque:
       message.skip(head.bits & 0xFF);
@@ -214,7 +208,6 @@ Hdf5Type parse_type(Hdf5Cursor& message, unsigned depth) {
       break;
     case Hdf5Class::variable:
       type.variable_text = (head.bits & 15U) == 1;
-      type.utf8 = (head.bits >> 8 & 15U) == 1;
       type.base.push_back(parse_type(message, depth + 1));
       break;
     case Hdf5Class::array:

@@ -37,7 +37,6 @@ struct Hdf5Type {
   DType dtype = DType::unknown;
   /// Text: what lies behind its end, where it is of fixed size.
   enum class Padding : uint8_t { terminated, nul, space } padding = Padding::terminated;
-  bool utf8 = false;
   bool variable_text = false;       // of Hdf5Class::variable: text, not a sequence
   std::vector<uint64_t> shape;      // of arrays
   std::vector<Hdf5Type> base;       // one, of arrays, enumerations and sequences

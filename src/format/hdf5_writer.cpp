@@ -11,6 +11,7 @@
 #include "dataset/codec.h"
 #include "format/hdf5.h"
 #include "format/hdf5_metadata.h"
+#include "format/hdf5_select.h"
 #include "format/tf_example.h"
 
 namespace stoker {
@@ -42,8 +43,8 @@ Storage storage(const Field& field, uint64_t samples) {
     storage.refusal = "its name would be a path: a slash separates groups";
   } else if (field.name.find('\0') != field.name.npos) {
     storage.refusal = "its name has a NUL byte";
-  } else if (field.name == kKeyFeature) {
-    storage.refusal = "the keys have that name";
+  } else if (field.name == kKeyFeature || field.name == kHdf5Classes) {
+    storage.refusal = "keys or classes have that name";
   } else if (field.present < samples) {
     storage.refusal = "some samples do not have it";
   } else if (field.type == FieldType::list) {
@@ -134,7 +135,12 @@ std::vector<std::byte> deflated(Bytes plain) {
 class Hdf5Writer final : public ShardWriter {
  public:
   Hdf5Writer(const OutSchema& schema, ShardOutput& out) : compress_(!schema.compress.empty()) {
-    for (const Field& field : schema.fields) add_column(field, schema.classes);
+    for (const Field& field : schema.fields) {
+      add_column(field, schema.classes);
+      if (field.name == kLabelField && !names_classes(field, schema.classes)) {
+        classes_ = schema.classes;
+      }
+    }
     columns_.push_back(key_column());
     choose_sizes(schema.samples);
     std::memset(out.append(0, kHdf5Superblock), 0, kHdf5Superblock);
@@ -175,6 +181,7 @@ class Hdf5Writer final : public ShardWriter {
   void finish(ShardOutput& out) override {
     std::vector<Hdf5OutDataset> datasets;
     for (Column& column : columns_) datasets.push_back(std::move(column.out));
+    if (!classes_.empty()) datasets.push_back(place_classes(out));
     std::sort(datasets.begin(), datasets.end(),
               [](const auto& a, const auto& b) { return a.name < b.name; });
     std::string superblock;
@@ -226,6 +233,30 @@ class Hdf5Writer final : public ShardWriter {
     }
     const bool fits = size_of(field.dtype) > 1 || classes.size() <= 127;
     return bytes <= kMostBytes && fits && classes.size() <= INT16_MAX;
+  }
+
+  /// The names as a dataset of their own.
+  Hdf5OutDataset place_classes(ShardOutput& out) const {
+    size_t width = 1;
+    for (const std::string& name : classes_) width = std::max(width, name.size());
+    const uint64_t bytes = width * classes_.size();
+    if (bytes > UINT32_MAX) {
+      throw Error(ErrorKind::unsupported, fmt::format("{} bytes of names of classes", bytes));
+    }
+    Hdf5OutDataset dataset;
+    dataset.name = kHdf5Classes;
+    dataset.type = hdf5_padded_type(static_cast<uint32_t>(width));
+    dataset.element_size = static_cast<uint32_t>(width);
+    dataset.chunk_rows = classes_.size();
+    dataset.rows = classes_.size();
+    dataset.chunks.push_back({0, out.size(0), static_cast<uint32_t>(bytes)});
+    std::byte* to = out.append(0, bytes);
+    std::memset(to, 0, bytes);
+    for (const std::string& name : classes_) {
+      std::memcpy(to, name.data(), name.size());
+      to += width;
+    }
+    return dataset;
   }
 
   static Column key_column() {
@@ -416,7 +447,8 @@ class Hdf5Writer final : public ShardWriter {
   }
 
   bool compress_;
-  std::vector<Column> columns_;  // by field; the keys come last
+  std::vector<Column> columns_;       // by field; the keys come last
+  std::vector<std::string> classes_;  // that the type of `label` has no room for
   size_t group_ = 1;
   uint64_t rows_ = 0;  // that are sealed
   std::span<const OutSample> samples_;

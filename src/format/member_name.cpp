@@ -148,15 +148,6 @@ bool is_text_suffix(std::string_view suffix) {
   });
 }
 
-std::string_view image_suffix(std::string_view begin) {
-  if (begin.starts_with("\xFF\xD8\xFF")) return "jpg";
-  if (begin.starts_with("\x89PNG\r\n")) return "png";
-  if (begin.starts_with("GIF8")) return "gif";
-  if (begin.starts_with("BM")) return "bmp";
-  if (begin.starts_with("RIFF") && begin.substr(8).starts_with("WEBP")) return "webp";
-  return {};
-}
-
 bool is_image_suffix(std::string_view suffix) {
   if (suffix.size() < 3 || suffix.size() > 4) return false;
   std::array<char, 4> lower{};

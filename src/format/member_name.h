@@ -42,8 +42,6 @@ struct FieldOfSuffix {
 /// all is the bytes field `data`.
 FieldOfSuffix field_of_suffix(std::string_view suffix);
 bool is_image_suffix(std::string_view suffix);
-/// The ending that files with such a beginning have; empty where it is not known.
-std::string_view image_suffix(std::string_view begin);
 bool is_text_suffix(std::string_view suffix);
 /// The ending that images with such a beginning have; empty where it is not known. kImageMagic
 /// bytes are enough.

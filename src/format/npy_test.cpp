@@ -66,8 +66,8 @@ class NpyTest : public testing::Test {
   }
 
   /// Detects and scans; the fields of the samples as text.
-  void scan(const std::string& file = "") {
-    const Source source{"/d", file, "", &files_};
+  void scan(const std::string& file = "", const std::string& inner = "") {
+    const Source source{"/d", file, "", &files_, inner};
     layout_ = detect_npy(source);
     sink_ = {};
     if (!layout_) return;
@@ -163,8 +163,11 @@ TEST_F(NpyTest, MnistIsImagesAndLabels) {
   EXPECT_EQ(value(1, "label"), "2");
   add("t10k-images-idx3-ubyte", idx_of(8, {1, 2, 2}, "dddd"));
   add("t10k-labels-idx1-ubyte", idx_of(8, {1}, std::string("\4")));
-  scan();
-  EXPECT_EQ(keys(), (Texts{"t10k/0", "train/0", "train/1", "train/2"}));
+  EXPECT_THROW(scan(), Error);  // train and test are two datasets
+  scan("", "train");
+  EXPECT_EQ(keys(), (Texts{"0", "1", "2"}));
+  scan("", "test");
+  EXPECT_EQ(keys(), (Texts{"0"}));
   EXPECT_EQ(value(0, "label"), "4");
 }
 

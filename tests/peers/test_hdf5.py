@@ -376,3 +376,33 @@ def test_memory_does_not_grow_with_samples(format, tmp_path, stoker_cli):
             file.truncate(16 << 20)
     stoker_cli("pack", tmp_path / "big", tmp_path / "out", "--to", format, "--jobs", "1", memory=300 << 20)
     assert "24 samples" in stoker_cli("check", tmp_path / "out").stdout
+
+
+CLASSES = """
+import sys, h5py, numpy as np
+names = ["class number %03d %s" % (i, "x" * int(sys.argv[3])) for i in range(int(sys.argv[2]))]
+with h5py.File(sys.argv[1], "w", libver="latest") as file:
+    kind = h5py.enum_dtype({name: i for i, name in enumerate(names)}, basetype="u1")
+    file.create_dataset("label", data=np.arange(60, dtype="u1"), dtype=kind)
+"""
+
+READ_CLASSES = """
+import sys, h5py
+with h5py.File(sys.argv[1]) as file:
+    print([name.decode() for name in file["__classes__"][:5]], len(file["__classes__"]), len(file["label"]))
+"""
+
+
+def test_names_of_many_classes_are_kept(peer_hdf5, tmp_path, stoker_cli):
+    """More than the type of the labels has room for."""
+    peer_hdf5(CLASSES, tmp_path / "x.h5", "200", "5")
+    names = [f"class number {i:03} xxxxx" for i in range(200)]
+    with pytest.warns(stoker.IndexBuiltWarning):
+        assert stoker.open(tmp_path / "x.h5").classes == names
+    stoker_cli("pack", tmp_path / "x.h5", tmp_path / "out", "--to", "hdf5")
+    written = tmp_path / "out/x-000000.h5"
+    assert peer_hdf5(READ_CLASSES, written).strip() == f"{names[:5]} 200 60"
+    written.rename(tmp_path / "alone.h5")
+    with pytest.warns(stoker.IndexBuiltWarning):
+        dataset = stoker.open(tmp_path / "alone.h5")
+    assert dataset.classes == names and len(dataset) == 60 and set(dataset[0]) == {"label"}
