@@ -24,20 +24,16 @@ inline constexpr uint64_t kLmdbNoPage = ~uint64_t{0};
 inline constexpr size_t kLmdbLongestKey = 511;
 
 /// Kinds of pages: LmdbPageHead::flags.
-enum LmdbPage : uint16_t {
-  kLmdbBranch = 0x01,
-  kLmdbLeaf = 0x02,
-  kLmdbOverflow = 0x04,
-  kLmdbMeta = 0x08,
-  kLmdbDirty = 0x10,  // meaningless on disk
-};
+inline constexpr uint16_t kLmdbBranch = 0x01;
+inline constexpr uint16_t kLmdbLeaf = 0x02;
+inline constexpr uint16_t kLmdbOverflow = 0x04;
+inline constexpr uint16_t kLmdbMeta = 0x08;
+inline constexpr uint16_t kLmdbDirty = 0x10;  // meaningless on disk
 
 /// Of a leaf's node.
-enum LmdbNode : uint16_t {
-  kLmdbBigValue = 0x01,  // the value is the number of an overflow page
-  kLmdbSubTree = 0x02,   // the value is an LmdbTree
-  kLmdbManyValues = 0x04,
-};
+inline constexpr uint16_t kLmdbBigValue = 0x01;  // the value is the number of an overflow page
+inline constexpr uint16_t kLmdbSubTree = 0x02;   // the value is an LmdbTree
+inline constexpr uint16_t kLmdbManyValues = 0x04;
 
 /// Of LmdbTree::flags.
 inline constexpr uint16_t kLmdbIntegerKeys = 0x08;

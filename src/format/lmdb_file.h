@@ -17,7 +17,7 @@ namespace stoker {
 /// One entry of a tree.
 struct LmdbEntry {
   std::string_view key;  // valid until the next entry
-  uint16_t flags = 0;    // LmdbNode
+  uint16_t flags = 0;    // kLmdbBigValue …
   uint64_t node = 0;     // offset in the file
   uint64_t offset = 0;   // of the value, wherever it lies
   uint64_t length = 0;

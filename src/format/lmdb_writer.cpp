@@ -53,7 +53,7 @@ void check_member(std::string_view key, uint64_t length) {
 /// A page of a tree while its nodes are put into it: they fill it from its end.
 class TreePage {
  public:
-  TreePage(ShardOutput& out, LmdbPage kind) : number_(out.size(0) / kPage) {
+  TreePage(ShardOutput& out, uint16_t kind) : number_(out.size(0) / kPage) {
     bytes_ = out.append(0, kPage);
     std::memset(bytes_, 0, kPage);
     head_.number = number_;
