@@ -94,6 +94,10 @@ out = sys.argv[3]
 """
 
 
+def file_name(name: str) -> str:
+    return name.replace(" ", "-").replace(",", "")
+
+
 def interpreter(peer: str) -> str:
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
     made = sorted(cache.glob(f"stoker/venvs/{peer}-*/bin/python"), key=lambda path: path.lstat().st_mtime)
@@ -152,8 +156,8 @@ def beside_peers(options, scratch, rows):
     for name, (peer, text, reader, aim) in CASES.items():
         if options.only and not any(name.startswith(word) for word in options.only.split(",")):
             continue
-        path = scratch / name.replace(" ", "-").replace(",", "")
-        raw = scratch / ("rows.bin" if peer == "lmdb" else "rows.npy")
+        path = scratch / file_name(name)
+        raw = scratch / ("x.bin" if peer == "lmdb" else "x.npy")
         if not path.exists():
             subprocess.run([interpreter(peer), "-c", MAKE + text, peer, raw, path, str(ELEMENTS)], check=True,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -173,19 +177,23 @@ def beside_peers(options, scratch, rows):
 
 
 def beside_tar(options, scratch):
-    paths = {name: scratch / name.replace(" ", "-").replace(",", "") for name in ("tar", *PLAIN)}
-    paths["npy"] = scratch / "rows.npy"
+    """Each uncompressed format beside a tar of the same samples: arrays, or bytes, which are other objects in Python."""
+    paths = {name: path for name in PLAIN if (path := scratch / file_name(name)).exists()}
+    paths["npy"] = scratch / "x.npy"
     stoker.index(paths["npy"], full=True)
-    stoker.pack(paths["npy"], paths["tar"])
-    contenders = [
-        Contender(name, sys.executable, "stoker_batches", path, options.threads)
-        for name, path in paths.items()
-        if path.exists()
-    ]
-    compete(contenders, options.rounds, options.reads)
-    for contender in contenders[1:]:
-        print(f"{contender.name:26} beside tar, batches       {contender.rate(options.reads):8,.0f}/s "
-              f"{ratio(contenders[0], contender)}   aim 0.9x", flush=True)
+    for kind, source in (("arrays", "npy"), ("bytes", "lmdb")):
+        names = [name for name in paths if name.startswith(("hdf5", "npy")) == (kind == "arrays")]
+        if source not in names:
+            continue
+        stoker.pack(paths[source], scratch / f"tar-{kind}")
+        paths_of = {f"tar of {kind}": scratch / f"tar-{kind}", **{name: paths[name] for name in names}}
+        contenders = [
+            Contender(name, sys.executable, "stoker_batches", path, options.threads) for name, path in paths_of.items()
+        ]
+        compete(contenders, options.rounds, options.reads)
+        for contender in contenders[1:]:
+            print(f"{contender.name:26} beside a tar of {kind:6} {contender.rate(options.reads):8,.0f}/s "
+                  f"{ratio(contenders[0], contender)}   aim 0.9x", flush=True)
 
 
 def main() -> None:
@@ -200,8 +208,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.directory) as name:
         scratch = pathlib.Path(name)
         rows = photo_like(options.samples)
-        np.save(scratch / "rows.npy", rows)
-        rows.tofile(scratch / "rows.bin")
+        np.save(scratch / "x.npy", rows)
+        rows.tofile(scratch / "x.bin")
         print(f"{options.samples} samples of {ELEMENTS} bytes, {options.reads} reads by chance a round, {options.threads} threads, "
               f"median of {options.rounds} interleaved rounds; stoker compares checksums")
         beside_peers(options, scratch, rows)

@@ -10,6 +10,7 @@ import threading
 import time
 import warnings
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 BATCH = 64
 
@@ -48,12 +49,18 @@ def with_pyarrow(path):
 def with_pyarrow_parquet(path):
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(path, memory_map=True)
+    def opened():
+        return pq.ParquetFile(path, memory_map=True, pre_buffer=False)
+
+    file = opened()
     groups = [(g, row) for g in range(file.num_row_groups) for row in range(file.metadata.row_group(g).num_rows)]
+    local = threading.local()
 
     def read(number):
+        if not hasattr(local, "file"):
+            local.file = opened()  # one cannot be shared
         group, row = groups[number]
-        return file.read_row_group(group, columns=["x"], use_threads=False).column(0)[row].as_py()
+        return local.file.read_row_group(group, columns=["x"], use_threads=False).column(0)[row].as_py()
 
     return len(groups), read
 
@@ -104,17 +111,17 @@ def main() -> None:
     read_all, askers = (read, 1) if reader == "stoker_batches" else (one_by_one(read), threads)
     sums = sorted(zlib.crc32(bytes(value)) for value in read_all(range(0, count, max(1, count // 50))))
     print(count, zlib.crc32(repr(sums).encode()), flush=True)
+    pool = ThreadPoolExecutor(threads)
     for line in sys.stdin:
         seed, reads = map(int, line.split())
         chance = random.Random(seed)
         numbers = [chance.randrange(count) for _ in range(reads)]
         parts = [numbers[i::askers] for i in range(askers)]
         begin = time.perf_counter()
-        workers = [threading.Thread(target=consume, args=(read_all, part)) for part in parts]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        others = [pool.submit(consume, read_all, part) for part in parts[1:]]
+        consume(read_all, parts[0])
+        for other in others:
+            other.result()
         print(time.perf_counter() - begin, flush=True)
 
 
