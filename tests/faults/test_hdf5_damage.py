@@ -119,3 +119,29 @@ with h5py.File(sys.argv[1], "w") as file:
         path,
     )
     assert samples_in(path)[1] > 0
+
+
+READ_ALL = """
+import os, signal, sys, h5py
+pid = os.fork()
+if pid == 0:
+    signal.alarm(5)
+    try:
+        with h5py.File(sys.argv[1]) as file:
+            for name in file:
+                file[name][()]
+    except Exception:
+        pass
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def test_what_the_library_does_not_come_back_from(peer_hdf5, tmp_path):
+    """One byte of a global heap is damaged: libhdf5 1.14.6 reads it forever, in whichever process it is. We say what is wrong."""
+    data = bytearray((Path(__file__).parents[1] / "data/hdf5/written.h5").read_bytes())
+    data[592] = 0xFF
+    (tmp_path / "x.h5").write_bytes(data)
+    assert int(peer_hdf5(READ_ALL, tmp_path / "x.h5")) < 0  # ended by the alarm, or by itself
+    report = stoker.check(tmp_path / "x.h5")
+    assert report.faults and all("global heap" in fault.cause for fault in report.faults)
