@@ -71,7 +71,8 @@ class TreePage {
     head_.upper = static_cast<uint16_t>(head_.upper - node_size(key, here));
     node.key_length = static_cast<uint16_t>(key.size());
     store(bytes_ + head_.upper, node);
-    std::memcpy(bytes_ + head_.upper + kLmdbNodeHead, key.data(), key.size());
+    std::copy(key.begin(), key.end(),
+              reinterpret_cast<char*>(bytes_ + head_.upper + kLmdbNodeHead));
     store(bytes_ + head_.lower, head_.upper);
     head_.lower = static_cast<uint16_t>(head_.lower + 2);
     store(bytes_, head_);

@@ -138,7 +138,9 @@ std::string_view image_suffix_of(std::string_view begin) {
   if (begin.starts_with("\x89PNG\r\n")) return "png";
   if (begin.starts_with("GIF8")) return "gif";
   if (begin.starts_with("BM")) return "bmp";
-  if (begin.starts_with("RIFF") && begin.substr(8).starts_with("WEBP")) return "webp";
+  if (begin.starts_with("RIFF") && begin.size() >= kImageMagic && begin.substr(8, 4) == "WEBP") {
+    return "webp";
+  }
   return {};
 }
 

@@ -101,6 +101,15 @@ TEST(MemberName, SuffixSaysWhichFieldItIs) {
   }
 }
 
+TEST(MemberName, ImagesAreKnownByTheirBeginning) {
+  EXPECT_EQ(image_suffix_of("\xFF\xD8\xFF\xE0"), "jpg");
+  EXPECT_EQ(image_suffix_of("RIFF1234WEBP"), "webp");
+  EXPECT_EQ(image_suffix_of("RIFF1234WAVE"), "");
+  for (const char* shorter : {"", "B", "RIFF", "RIFF1", "RIFF1234WEB"}) {
+    EXPECT_EQ(image_suffix_of(shorter), "") << shorter;
+  }
+}
+
 TEST(MemberName, SuffixOfTheSourceIsKeptWhereItSaysTheSame) {
   for (const Case& one : kCases) {
     if (*one.suffix == '\0') continue;
