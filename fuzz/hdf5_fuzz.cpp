@@ -19,7 +19,6 @@ namespace {
 constexpr size_t kMostSamples = 200;
 constexpr uint64_t kMostBytes = 1 << 16;  // of a value that is decoded
 constexpr int kMostRepairs = 8;
-constexpr size_t kMostTried = 50;
 
 void require(bool condition) {
   if (!condition) std::abort();
@@ -140,9 +139,7 @@ void try_file(std::string file) {
     } catch (const Error& error) {
       require(error.kind() != ErrorKind::io && error.kind() != ErrorKind::permission);
     }
-    size_t tried = 0;
     for (const auto& sample : sink.found.samples) {
-      if (++tried > kMostTried) break;  // each decodes its block anew
       for (const auto& [name, kept] : sample.fields) try_field(sink.found, file, kept);
     }
     for (const Fault& fault : sink.found.faults) require(!fault.message().empty());

@@ -60,7 +60,8 @@ uint32_t fletcher32(Bytes bytes) {
 std::vector<std::byte> decode_shuffle(Bytes stored, std::string_view parameters, uint64_t) {
   if (parameters.size() != 4) corrupt("shuffle without the size of its elements");
   const size_t size = load<uint32_t>(as_bytes(parameters).data());
-  if (size <= 1) return {stored.begin(), stored.end()};
+  // No element is whole: nothing was moved, however large a file says that they are.
+  if (size <= 1 || size > stored.size()) return {stored.begin(), stored.end()};
   std::vector<std::byte> decoded(stored.size());
   const size_t count = stored.size() / size;
   // What is left over lies at the end as it was.

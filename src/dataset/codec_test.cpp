@@ -73,6 +73,12 @@ TEST(Codec, PromisesBeyondReasonTakeNoMemory) {
   EXPECT_THROW((void)decoded(deflated("a"), kZlib, ~uint64_t{0}), Error);
 }
 
+TEST(Codec, ElementsLargerThanTheBlockTakeNoTime) {
+  const std::vector<Codec> shuffle(
+      1000, {static_cast<uint16_t>(CodecId::shuffle), std::string("\xFF\xFF\xFF\xFF", 4)});
+  EXPECT_EQ(decoded("abc", shuffle, 3), "abc");
+}
+
 TEST(Codec, AnUnknownOneIsNamed) {
   const std::vector<Codec> unknown = {{999, ""}};
   EXPECT_THROW((void)decoded("a", unknown, 1), Error);
