@@ -182,7 +182,7 @@ def beside_tar(options, scratch):
     paths["npy"] = scratch / "x.npy"
     stoker.index(paths["npy"], full=True)
     for kind, source in (("arrays", "npy"), ("bytes", "lmdb")):
-        names = [name for name in paths if name.startswith(("hdf5", "npy")) == (kind == "arrays")]
+        names = [name for name in paths if (name in ("npy", "hdf5 contiguous")) == (kind == "arrays")]
         if source not in names:
             continue
         stoker.pack(paths[source], scratch / f"tar-{kind}")
