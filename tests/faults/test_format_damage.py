@@ -14,7 +14,14 @@ from samples import multi_file_samples, npy, shards_of, write_files
 
 DATA = Path(__file__).parents[1] / "data"
 PACKED = ["tar", "tfrecord", "hdf5", "lmdb", "arrow", "feather", "npy"]
-GOLDEN = ["arrow/file.arrow", "arrow/stream.arrow", "hdf5/golden.h5", "lmdb/golden.lmdb", "npy", "parquet/pages1.parquet"]
+GOLDEN = [
+    "arrow/file.arrow",
+    "arrow/stream.arrow",
+    "hdf5/golden.h5",
+    "lmdb/golden.lmdb",
+    "npy",
+    "parquet/pages1.parquet",
+]
 
 
 def pack(root: Path, form: str) -> Path:
@@ -96,4 +103,3 @@ def test_damage_is_named_and_not_believed(dataset):
                 assert_named(dataset, file, good, f"{file.name}, {what}")
         file.write_bytes(contents)
     assert stoker.check(dataset).good
-
