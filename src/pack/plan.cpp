@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <unordered_set>
 
 #include "base/crc32c.h"
@@ -180,7 +181,7 @@ class Planner {
   Filter filter_;
   std::unordered_set<uint64_t> named_;  // as left out already
   /// Shards and fields of which more samples are damaged than faults name.
-  std::vector<std::pair<std::string, uint32_t>> unsure_;
+  std::set<std::pair<std::string, uint32_t>> unsure_;
   uint64_t taken_ = 0;
 };
 
@@ -218,7 +219,7 @@ void Planner::run(std::vector<std::unique_ptr<DatasetPlanner>>& datasets, Plan& 
   for (const Fault& fault : plan.left_out) {
     if (fault.sample.empty()) {
       const std::optional<uint32_t> field = index.schema().find(fault.field);
-      if (field) unsure_.emplace_back(fault.shard, *field);
+      if (field) unsure_.emplace(fault.shard, *field);
       continue;
     }
     const std::optional<uint64_t> sample = index.find(fault.sample);
