@@ -43,13 +43,9 @@ std::unique_ptr<Fetched> Dataset::prepare(Batch batch) const {
   return std::make_unique<Fetched>(reader_, names_, std::move(batch));
 }
 
+// Locating one sample takes less time than taking the GIL back from a thread that got it meanwhile.
 nb::dict Dataset::read(uint64_t sample) const {
-  Batch batch;
-  {
-    const nb::gil_scoped_release without_gil;
-    batch = reader_.locate({&sample, 1});
-  }
-  const std::unique_ptr<Fetched> fetched = prepare(std::move(batch));
+  const std::unique_ptr<Fetched> fetched = prepare(reader_.locate({&sample, 1}));
   {
     const nb::gil_scoped_release without_gil;
     fetched->fetch();

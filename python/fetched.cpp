@@ -22,6 +22,12 @@ nb::object new_bytes(uint64_t size) {
   return nb::steal(bytes);
 }
 
+ArrayMemory array_memory(uint64_t size) {
+  ArrayMemory memory(static_cast<std::byte*>(std::malloc(std::max<uint64_t>(size, 1))));
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
 nb::bytes copied(Bytes bytes) { return nb::bytes(bytes.data(), bytes.size()); }
 
 nb::dlpack::dtype numpy_dtype(DType dtype) {
@@ -142,7 +148,7 @@ nb::object Fetched::array(Array&& array, ArrayMemory buffer) {
     data = buffer.get();
   }
   const std::vector<size_t> shape(array.shape.begin(), array.shape.end());
-  const nb::capsule owner(buffer.get(), give_back);
+  const nb::capsule owner(buffer.get(), std::free);
   (void)buffer.release();
   return nb::cast(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, dtype));
 }

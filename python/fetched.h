@@ -4,13 +4,20 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
-#include "array_memory.h"
 #include "dataset/reader.h"
 
 namespace stoker::python {
+
+struct FreeMemory {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+
+/// Memory of one array, aligned as malloc does, which suits every element type.
+using ArrayMemory = std::unique_ptr<std::byte[], FreeMemory>;
 
 /// Samples on their way to Python. Bytes and arrays are read straight into the memory that Python
 /// gets to see: it is taken while the GIL is held, filled without it, and handed out only when the
