@@ -37,6 +37,7 @@ constexpr std::array kCodecs = {
     CodecRow{CodecId::lz4_frame, decode_lz4_frame, 255},
     CodecRow{CodecId::lz4_block, decode_lz4_block, 255},
     CodecRow{CodecId::snappy, decode_snappy, 64},
+    CodecRow{CodecId::snappy_part, decode_snappy_part, 64},
 };
 
 const CodecRow& row_of(uint16_t id) {

@@ -21,7 +21,8 @@ enum class CodecId : uint16_t {
   shuffle = 6,     // HDF5: the n-th bytes of all elements together; element size
   fletcher32 = 7,  // HDF5: a checksum in the last 4 bytes
   lzf = 8,
-  szip = 9,   // options mask, bits per pixel, pixels per block, pixels per scanline
+  szip = 9,          // options mask, bits per pixel, pixels per block, pixels per scanline
+  snappy_part = 10,  // of a snappy stream, without the length in front; refers to nothing outside
   fill = 16,  // nothing is stored: u32 length, then the bytes that are repeated (zeros if none)
 };
 

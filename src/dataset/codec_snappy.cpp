@@ -24,4 +24,16 @@ std::vector<std::byte> decode_snappy(Bytes stored, std::string_view /*parameters
   return decoded;
 }
 
+// `limit` is one more than there should be: see decode_block().
+std::vector<std::byte> decode_snappy_part(Bytes stored, std::string_view parameters,
+                                          uint64_t limit) {
+  std::vector<std::byte> stream;
+  stream.reserve(stored.size() + 10);
+  uint64_t length = limit - 1;
+  for (; length >= 0x80; length >>= 7) stream.push_back(static_cast<std::byte>(length | 0x80));
+  stream.push_back(static_cast<std::byte>(length));
+  stream.insert(stream.end(), stored.begin(), stored.end());
+  return decode_snappy(stream, parameters, limit);
+}
+
 }  // namespace stoker

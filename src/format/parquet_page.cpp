@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "dataset/codec.h"
 #include "format/columnar.h"
+#include "format/snappy_parts.h"
 #include "format/thrift.h"
 
 namespace stoker {
@@ -18,6 +19,9 @@ namespace {
 // A header may hold the least and the largest value of its page.
 constexpr uint64_t kFirstHeader = 512;
 constexpr uint64_t kLargestHeader = 16 << 20;
+// What is decoded together where a page is decoded in parts. A value that lies in two of these has
+// its own: more would slow down a value by chance, fewer all of them one after the other.
+constexpr uint64_t kPartsTogether = 4;
 constexpr int kData = 0, kDictionary = 2, kDataV2 = 3;
 
 uint32_t count_of(int32_t value) {
@@ -93,6 +97,7 @@ ParquetPages::ParquetPages(ReadableFile& file, const ParquetChunk& chunk, const 
       has_repetition_(plan.most_repetition > 0),
       has_definition_(plan.most_definition > 0),
       placed_(plan.use != ParquetUse::number),
+      cut_(plan.use == ParquetUse::bytes && chunk.codec == ParquetCodec::snappy),
       shard_(shard),
       sink_(sink),
       at_(chunk.begin) {}
@@ -170,7 +175,7 @@ void ParquetPages::read_page(const Header& header, ParquetPage& page) {
       page.decoded = std::move(stored);
       page.first = {Container::shard, shard_, begin, 0, 0};
     } else {
-      decode(stored, begin, header.decoded, page.decoded, page.first);
+      decode(stored, begin, header.decoded, page.decoded, page);
     }
     // Where there are none, some writers say that they are packed so.
     if ((header.old_repetition && has_repetition_) || (header.old_definition && has_definition_)) {
@@ -190,7 +195,7 @@ void ParquetPages::read_page(const Header& header, ParquetPage& page) {
   std::vector<std::byte> values;
   const Bytes rest = Bytes(stored).subspan(levels);
   if (header.compressed) {
-    decode(rest, begin + levels, header.decoded - levels, values, page.first);
+    decode(rest, begin + levels, header.decoded - levels, values, page);
   } else {
     values.assign(rest.begin(), rest.end());
     page.first = {Container::shard, shard_, begin + levels, 0, 0};
@@ -220,10 +225,10 @@ void ParquetPages::find_levels(Bytes& rest, ParquetPage& page) const {
 }
 
 void ParquetPages::decode(Bytes stored, uint64_t offset, uint64_t decoded_length,
-                          std::vector<std::byte>& into, Extent& extent) {
+                          std::vector<std::byte>& into, ParquetPage& page) {
   if (chunk_.codec == ParquetCodec::none) {
     into.assign(stored.begin(), stored.end());
-    extent = {Container::shard, shard_, offset, 0, 0};
+    page.first = {Container::shard, shard_, offset, 0, 0};
     return;
   }
   const std::vector<Codec> chain = this->chain();
@@ -238,8 +243,48 @@ void ParquetPages::decode(Bytes stored, uint64_t offset, uint64_t decoded_length
   block.offset = offset;
   block.stored_length = stored.size();
   block.decoded_length = decoded_length;
+  if (cut_ && decoded_length > kPartsTogether * kSnappyPart) {
+    std::vector<uint64_t> cuts = cut_snappy(stored, decoded_length);
+    if (!cuts.empty()) {
+      const Codec part{static_cast<uint16_t>(CodecId::snappy_part), {}};
+      block.codecs = sink_.codecs({&part, 1});
+      page.parts = std::make_unique<SnappyPage>(sink_, block, std::move(cuts));
+      return;
+    }
+  }
   block.codecs = sink_.codecs(chain);
-  extent = {Container::block, sink_.block(block), 0, 0, 0};
+  page.first = {Container::block, sink_.block(block), 0, 0, 0};
+}
+
+SnappyPage::SnappyPage(ScanSink& sink, const Block& block, std::vector<uint64_t> cuts)
+    : sink_(sink), block_(block), cuts_(std::move(cuts)) {}
+
+Extent SnappyPage::place(uint64_t begin, uint64_t size) {
+  const uint64_t parts = cuts_.size() - 1;
+  uint64_t first = std::min(begin / kSnappyPart, parts - 1);
+  uint64_t end = size == 0 ? first + 1 : (begin + size - 1) / kSnappyPart + 1;
+  const uint64_t group = first / kPartsTogether * kPartsTogether;
+  if (end <= group + kPartsTogether) {  // shared with its neighbours
+    first = group;
+    end = std::min(group + kPartsTogether, parts);
+  }
+  const auto [known, is_new] = known_.try_emplace({first, end}, 0);
+  if (is_new) {
+    Block block = block_;
+    block.offset += cuts_[first];
+    block.stored_length = cuts_[end] - cuts_[first];
+    block.decoded_length = std::min(end * kSnappyPart, block_.decoded_length) - first * kSnappyPart;
+    known->second = sink_.block(block);
+  }
+  return {Container::block, known->second, begin - first * kSnappyPart, size, 0};
+}
+
+Extent ParquetPage::place(uint64_t begin, uint64_t size) const {
+  if (parts) return parts->place(first.offset + begin, size);
+  Extent extent = first;
+  extent.offset += begin;
+  extent.length = size;
+  return extent;
 }
 
 }  // namespace stoker

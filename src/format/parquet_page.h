@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dataset/scan.h"
@@ -26,6 +29,22 @@ enum class ParquetEncoding : uint8_t {
   byte_stream_split = 9,
 };
 
+/// A page compressed by snappy, which is decoded in parts: samples of a page of 10 MB need not
+/// decode all of it.
+class SnappyPage {
+ public:
+  /// `cuts` are those of cut_snappy() for the stream that `block` is.
+  SnappyPage(ScanSink& sink, const Block& block, std::vector<uint64_t> cuts);
+  /// The place of decoded bytes.
+  Extent place(uint64_t begin, uint64_t size);
+
+ private:
+  ScanSink& sink_;
+  Block block_;
+  std::vector<uint64_t> cuts_;
+  std::map<std::pair<uint64_t, uint64_t>, uint32_t> known_;  // first part, last + 1: number
+};
+
 /// A page: levels, then values.
 struct ParquetPage {
   bool dictionary = false;
@@ -37,6 +56,10 @@ struct ParquetPage {
   Bytes data;                    // the values; within `decoded`
   /// What data[0] is the place of, so that values can be found without this page.
   Extent first;
+  std::unique_ptr<SnappyPage> parts;  // where it has some: `first.offset` counts decoded bytes
+
+  /// Where bytes of `data` lie.
+  Extent place(uint64_t begin, uint64_t size) const;
 };
 
 /// Reads the pages of one column of a row group, one after the other.
@@ -55,15 +78,16 @@ class ParquetPages {
   Header read_header();
   void read_page(const Header& header, ParquetPage& page);
   void find_levels(Bytes& rest, ParquetPage& page) const;
-  /// Undoes the codec of what lies there; `extent` becomes the place of the decoded bytes.
+  /// Undoes the codec of what lies there; the page learns the place of the decoded bytes.
   void decode(Bytes stored, uint64_t offset, uint64_t decoded_length, std::vector<std::byte>& into,
-              Extent& extent);
+              ParquetPage& page);
   std::vector<Codec> chain() const;
 
   ReadableFile& file_;
   const ParquetChunk& chunk_;
   bool has_repetition_, has_definition_;
   bool placed_;  // somebody wants to know where values lie
+  bool cut_;     // and they are not so small that a field would lie in many parts
   uint32_t shard_;
   ScanSink& sink_;
   uint64_t at_;

@@ -2,8 +2,10 @@
 """pyarrow and datasets write, we read."""
 
 import json
+import pathlib
 
 import pytest
+import stoker
 from arrow_tables import ROWS, rows
 from reading import read_dataset
 from test_arrow import HUGGING_FACE, WRITE, assert_hugging_face, assert_rows
@@ -56,6 +58,49 @@ def test_other_encodings(peer_arrow, tmp_path, version):
     options = {"use_dictionary": False, "column_encoding": encodings, "compression": "zstd"}
     path = written(peer_arrow, tmp_path / "x.parquet", data_page_version=version, **options)
     assert_rows(path, rows())
+
+
+LARGE_PAGES = """
+import json, random, sys
+import pyarrow as pa
+import pyarrow.parquet as parquet
+chance = random.Random(7)
+def value(i):
+    size = chance.choice([0, 10, 20_000, 65_536, 100_000, 400_000])
+    return None if i % 17 == 0 else chance.randbytes(size // 2) + bytes([i % 256]) * (size - size // 2)
+values = [value(i) for i in range(100)]
+made = pa.table({"x": pa.array([values[i % 50] if i < 120 else values[i % 100] for i in range(200)], pa.binary())})
+parquet.write_table(made, sys.argv[1], **json.loads(sys.argv[2]))
+with open(sys.argv[1] + ".expected", "wb") as file:
+    for row in made["x"].to_pylist():
+        file.write(b"-\\n" if row is None else row.hex().encode() + b"\\n")
+"""
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_a_sample_of_a_large_snappy_page_needs_a_part_of_it(peer_arrow, stoker_cli, tmp_path, version, dictionary):
+    path = tmp_path / "x.parquet"
+    options = {"data_page_version": version, "use_dictionary": dictionary, "dictionary_pagesize_limit": 1 << 30}
+    peer_arrow(LARGE_PAGES, path, json.dumps(options))
+    lines = (tmp_path / "x.parquet.expected").read_text().splitlines()
+    expected = [None if line == "-" else bytes.fromhex(line) for line in lines]
+    assert stoker_cli("index", path, "--full", "--json").json["faults"] == []
+    dataset = stoker.open(path)
+    read = [dataset[i].get("x") for i in range(len(dataset))]
+    assert read == expected
+    assert [sample.get("x") for sample in dataset.read_many(range(len(dataset)))] == expected
+
+    def bytes_read():
+        return int(pathlib.Path("/proc/self/io").read_text().split()[1])
+
+    dataset = stoker.open(path)
+    assert dataset[1]["x"] == expected[1]  # opens the file
+    number = next(i for i in range(30, 50) if len(expected[i] or b"") == 100_000)
+    before = bytes_read()
+    assert dataset[number]["x"] == expected[number]
+    # Snappy's parts have 64 KiB; the page has all of the column.
+    assert bytes_read() - before < 5 * 65_536 < path.stat().st_size / 10
 
 
 def test_hugging_face(peer_arrow, stoker_cli, tmp_path):
