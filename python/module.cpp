@@ -2,10 +2,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "base/freed_memory.h"
 #include "base/units.h"
 #include "bind.h"
 #include "errors.h"
-#include "freed_memory.h"
 
 NB_MODULE(_core, module) {
   using namespace stoker;  // NOLINT(google-build-using-namespace): the scope of one function
@@ -13,7 +13,7 @@ NB_MODULE(_core, module) {
   module.doc() = "What the stoker package is made of. Use that instead: this may change.";
   module.attr("version") = STOKER_VERSION;
   module.def("format_bytes", &format_bytes, nanobind::arg("bytes"));
-  python::keep_freed_memory();
+  keep_freed_memory();
   python::register_errors();
   python::bind_dataset(module);
   python::bind_pack(module);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/freed_memory.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
@@ -33,6 +34,7 @@ extern "C" void stop_politely(int) {
 }
 
 void prepare_process() {
+  keep_freed_memory();
   // A file must never be opened as 0, 1 or 2 because somebody started us with those closed: our
   // messages would end up in it.
   int descriptor = open("/dev/null", O_RDONLY);

@@ -375,6 +375,14 @@ std::string encode_value(const Value& value, const Field& as) {
   return stored;
 }
 
+std::optional<Bytes> encoded_already(const Value& value, const Field& as) {
+  const auto* array = std::get_if<Array>(&value);
+  const bool same = array != nullptr && array->owned.empty() && as.encoding == Encoding::elements &&
+                    array->dtype == as.dtype && as.shape && has_shape(array->shape, *as.shape);
+  if (!same) return std::nullopt;
+  return array->data;
+}
+
 bool equal_values(const Value& a, const Value& b) {
   if (const auto bytes_a = plain_bytes(a), bytes_b = plain_bytes(b); bytes_a && bytes_b) {
     return same_bytes(*bytes_a, *bytes_b);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -43,6 +44,9 @@ std::string encode_value(const Value& value, Encoding encoding);
 
 /// The same as this field is stored; its elements have its dtype and shape.
 std::string encode_value(const Value& value, const Field& as);
+
+/// Those bytes where `value` points at them as they are to be stored.
+std::optional<Bytes> encoded_already(const Value& value, const Field& as);
 
 /// Turns the byte order of elements of this size.
 void swap_bytes(MutableBytes data, size_t element);

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -31,10 +33,10 @@ constexpr uint64_t kFlushBytes = 1 << 20;
 struct Row {
   std::string key;
   std::vector<OutField> fields;
-  std::vector<Item> items;             // as fields
-  std::vector<std::string> converted;  // bytes of fields that are not copied
-  std::vector<Value> numbers;          // what number fields were found to hold
-  std::vector<NpyHeader> arrays;       // what arrays in npy say about themselves
+  std::vector<Item> items;                  // as fields
+  std::vector<std::optional<Bytes>> ready;  // bytes of fields that are in memory already
+  std::vector<Value> numbers;               // what number fields were found to hold
+  std::vector<NpyHeader> arrays;            // what arrays in npy say about themselves
   bool bad = false;
 };
 
@@ -84,6 +86,7 @@ class ShardBuilder {
   SegmentWriter segment_;
   bool front_to_back_ = false;                         // the source is compressed
   std::vector<std::unique_ptr<std::byte[]>> scratch_;  // what convert() has read for a group
+  std::deque<std::string> converted_;                  // and made of it
   Batch batch_;                                        // names the samples that items speak of
   std::vector<OutSample> placed_;                      // the current group
 };
@@ -122,14 +125,18 @@ void ShardBuilder::convert(std::span<Row> rows) {
     auto& [row, k] = whose[i];
     if (row->bad) continue;
     if (conversion_.copies(part.items[i].field)) {
-      row->items[k] = part.items[i];
+      row->items[k].crc = part.items[i].crc;
+      row->ready[k] = Bytes(part.items[i].data, part.items[i].length);
       continue;
     }
     try {
       const Value value = job_.reader->decode(part.items[i]);
-      row->converted[k] = encode_value(value, conversion_.target(part.items[i].field));
-      row->fields[k].length = row->converted[k].size();
-      row->items[k].crc = crc32c(as_bytes(row->converted[k]));
+      const Field& target = conversion_.target(part.items[i].field);
+      row->ready[k] = encoded_already(value, target);
+      if (!row->ready[k])
+        row->ready[k] = as_bytes(converted_.emplace_back(encode_value(value, target)));
+      row->fields[k].length = row->ready[k]->size();
+      row->items[k].crc = crc32c(*row->ready[k]);
     } catch (const Error& error) {
       left_out(*row, job_.reader->fault(part, part.items[i], error.what()));
     }
@@ -189,14 +196,12 @@ bool ShardBuilder::place_and_fetch(std::span<Row> rows) {
   std::vector<std::pair<Row*, size_t>> whose;
   for (Row& row : rows) {
     for (size_t k = 0; k < row.fields.size() && !row.bad; ++k) {
-      if (conversion_.copies(row.items[k].field) && row.items[k].data != nullptr) {
-        std::memcpy(row.fields[k].data, row.items[k].data, row.items[k].length);
-      } else if (conversion_.copies(row.items[k].field)) {
+      if (row.ready[k]) {
+        std::copy(row.ready[k]->begin(), row.ready[k]->end(), row.fields[k].data);
+      } else {
         part.items.push_back(row.items[k]);
         part.items.back().data = row.fields[k].data;
         whose.emplace_back(&row, k);
-      } else {
-        std::memcpy(row.fields[k].data, row.converted[k].data(), row.converted[k].size());
       }
     }
   }
@@ -273,6 +278,7 @@ void ShardBuilder::complete(std::span<const Row> rows, uint64_t size_before) {
 
 void ShardBuilder::write_group(std::span<Row> rows) {
   scratch_.clear();
+  converted_.clear();
   convert(rows);
   const uint64_t before = out_.pending();
   const ShardOutput::Mark mark = out_.mark();
@@ -295,7 +301,7 @@ void ShardBuilder::add_rows(std::span<const uint64_t> samples, std::vector<Row>&
     Row& row = rows[first + i];
     row.key = index_.key(samples[i]);
     conversion_.fields_of(index_, row.items, row.fields);
-    row.converted.resize(row.fields.size());
+    row.ready.resize(row.fields.size());
   }
 }
 
@@ -323,6 +329,7 @@ void ShardBuilder::write_in_groups(std::span<const uint64_t> samples, size_t siz
     std::vector<Row> rows;
     batch_.samples.clear();
     scratch_.clear();
+    converted_.clear();
     const uint64_t before = out_.pending();
     const ShardOutput::Mark mark = out_.mark();
     do {

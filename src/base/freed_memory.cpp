@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "freed_memory.h"
+#include "base/freed_memory.h"
 
 #include <cstddef>
 #include <cstdlib>
 
-namespace stoker::python {
+namespace stoker {
 
 // glibc raises its threshold for giving memory back to twice the largest mapping that was freed, up
 // to a mapping of 32 MB. Any program that frees an array of that size comes to the same state.
@@ -15,4 +15,4 @@ void keep_freed_memory() {
   std::free(mapping);
 }
 
-}  // namespace stoker::python
+}  // namespace stoker
