@@ -48,13 +48,19 @@ struct FoundField {
   std::optional<double> real;
 };
 
-/// Bytes of a shard whose CRC-32C the file itself states; verified at full depth.
+enum class ChecksumKind : uint8_t {
+  crc32c,
+  crc32,  // of zlib: members of zip archives
+};
+
+/// Bytes of a shard whose checksum the file itself states; verified at full depth.
 struct StatedChecksum {
   uint64_t offset = 0;
   uint64_t length = 0;
   uint32_t crc = 0;
   std::string_view what;  // a literal: "record"
   uint32_t shard = 0;     // what ScanSink::shard() returned
+  ChecksumKind kind = ChecksumKind::crc32c;
 };
 
 /// Takes what a scan finds, in the order of the bytes.

@@ -60,6 +60,10 @@ class NpyScan {
     for (Fault& fault : file->faults) sink_.fault(std::move(fault));
     const auto number = sink_.shard(
         {path, file->info.size, file->info.modified_ns, 0, file->info.size, 0, file->compression});
+    for (StatedChecksum checksum : file->stated) {
+      checksum.shard = number;
+      sink_.stated(checksum);
+    }
     group_ = file->group;
     const uint64_t size = size_of(*file);
     check_size(*file, size);

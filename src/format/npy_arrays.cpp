@@ -101,6 +101,8 @@ void read_npz(ReadableFile& file, ArrayFile& found) {
         corrupt(fmt::format("npy: {} bytes of elements where the archive has {}", header.data_size,
                             member.length - header.size));
       }
+      found.stated.push_back(
+          {member.offset, member.length, member.crc, "member", 0, ChecksumKind::crc32});
       RowArray array =
           array_of(header, std::string(without(member.name, kNpyEnding)), member.offset);
       const auto earlier =

@@ -35,10 +35,11 @@ struct ArrayFile {
   FileInfo info;
   Compression compression = Compression::none;
   std::vector<RowArray> arrays;
-  uint64_t expected_size = 0;  // of the bytes when not compressed
-  bool batch = false;          // a batch of CIFAR-10
-  bool archive = false;        // an .npz
-  std::vector<Fault> faults;   // arrays in it that cannot be read in place
+  std::vector<StatedChecksum> stated;  // of an archive's members; without the shard's number
+  uint64_t expected_size = 0;          // of the bytes when not compressed
+  bool batch = false;                  // a batch of CIFAR-10
+  bool archive = false;                // an .npz
+  std::vector<Fault> faults;           // arrays in it that cannot be read in place
 };
 
 /// Group and field that the name of a file stands for.

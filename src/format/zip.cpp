@@ -109,6 +109,7 @@ std::vector<ZipMember> read_zip_directory(ReadableFile& file, uint64_t size) {
     ZipMember member;
     member.name = as_text(rest.subspan(kEntrySize, name));
     member.stored = method == 0 && (flags & 1) == 0;
+    member.crc = load<uint32_t>(&rest[16]);
     member.length = load<uint32_t>(&rest[20]);
     uint64_t local = load<uint32_t>(&rest[42]);
     take_large(rest.subspan(kEntrySize + name, extra), load<uint32_t>(&rest[24]) == kElsewhere,

@@ -16,6 +16,7 @@ struct ZipMember {
   std::string name;
   uint64_t offset = 0;  // of its bytes
   uint64_t length = 0;  // of them as they are stored
+  uint32_t crc = 0;     // CRC-32 of them decoded
   bool stored = false;  // as they are, not compressed or encrypted
 };
 

@@ -2,6 +2,7 @@
 #include "index/full_pass.h"
 
 #include <fmt/format.h>
+#include <libdeflate.h>
 
 #include <algorithm>
 
@@ -51,6 +52,11 @@ class FullPass {
                                                          std::span<const StatedChecksum> stated);
   void compare_stated(const Shard& shard, std::span<const std::pair<DigestRegion, Owner>> all,
                       size_t i);
+  void compare_crc32(const Shard& shard, ReadableFile& file,
+                     std::span<const std::pair<DigestRegion, Owner>> all,
+                     const StatedChecksum& stated);
+  void damaged(const Shard& shard, std::span<const std::pair<DigestRegion, Owner>> all,
+               const StatedChecksum& stated, uint32_t crc);
   void own_file(uint64_t sample, uint32_t field);
   bool lies_in(uint32_t shard, const Extent& extent) const;
 
@@ -116,7 +122,7 @@ std::vector<std::pair<DigestRegion, Owner>> FullPass::regions_of(
     uint32_t shard, std::span<const StatedChecksum> stated) {
   std::vector<std::pair<DigestRegion, Owner>> all;
   for (const StatedChecksum& checksum : stated) {
-    if (checksum.shard != shard) continue;
+    if (checksum.shard != shard || checksum.kind != ChecksumKind::crc32c) continue;
     all.push_back(
         {{checksum.offset, checksum.length, 0, {}}, {segment_.samples(), kStated, &checksum}});
   }
@@ -140,22 +146,49 @@ std::vector<std::pair<DigestRegion, Owner>> FullPass::regions_of(
   return all;
 }
 
+/// What lies in there shall not be read as if it were right.
+void FullPass::damaged(const Shard& shard, std::span<const std::pair<DigestRegion, Owner>> all,
+                       const StatedChecksum& stated, uint32_t crc) {
+  Owner named{segment_.samples(), kStated, &stated};
+  for (const auto& [inner, whose] : all) {
+    const bool inside =
+        inner.offset >= stated.offset && inner.offset < stated.offset + stated.length;
+    if (whose.stated != nullptr || !inside) continue;
+    named.sample = whose.sample;
+    segment_.extent(whose.sample, whose.field).crc = ~inner.crc;
+  }
+  fault(shard.path, stated.offset, named,
+        fmt::format("checksum of the {} is {:08x}, the file states {:08x}: the data is damaged",
+                    stated.what, crc, stated.crc));
+}
+
 void FullPass::compare_stated(const Shard& shard,
                               std::span<const std::pair<DigestRegion, Owner>> all, size_t i) {
   const auto& [region, owner] = all[i];
   if (region.crc == owner.stated->crc) return;
-  Owner named = owner;
-  for (size_t k = i + 1; k < all.size(); ++k) {
-    const auto& [inner, whose] = all[k];
-    if (inner.offset >= region.offset + region.length) break;
-    if (whose.stated != nullptr) continue;
-    named.sample = whose.sample;
-    Extent& extent = segment_.extent(whose.sample, whose.field);
-    extent.crc = ~inner.crc;
+  size_t end = i + 1;
+  while (end < all.size() && all[end].first.offset < region.offset + region.length) ++end;
+  damaged(shard, all.subspan(i, end - i), *owner.stated, region.crc);
+}
+
+/// Reads the bytes once more, which are still in memory mostly: one kind of checksum does not make
+/// the other.
+void FullPass::compare_crc32(const Shard& shard, ReadableFile& file,
+                             std::span<const std::pair<DigestRegion, Owner>> all,
+                             const StatedChecksum& stated) {
+  std::vector<std::byte> buffer(std::min<uint64_t>(stated.length, 256 << 10));
+  uint32_t crc = 0;
+  uint64_t done = 0;
+  while (done < stated.length) {
+    const MutableBytes wanted =
+        MutableBytes(buffer).first(std::min<uint64_t>(buffer.size(), stated.length - done));
+    const size_t got = file.read_at(stated.offset + done, wanted);
+    crc = libdeflate_crc32(crc, buffer.data(), got);
+    done += got;
+    if (got < wanted.size()) break;  // said by others
+    if (progress_ != nullptr) progress_->check_stop();
   }
-  fault(shard.path, region.offset, named,
-        fmt::format("checksum of the {} is {:08x}, the file states {:08x}: the data is damaged",
-                    owner.stated->what, region.crc, owner.stated->crc));
+  if (crc != stated.crc) damaged(shard, all, stated, crc);
 }
 
 void FullPass::shard(uint32_t number, std::span<const StatedChecksum> stated) {
@@ -203,6 +236,11 @@ void FullPass::shard(uint32_t number, std::span<const StatedChecksum> stated) {
   }
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].second.stated != nullptr) compare_stated(shard, all, i);
+  }
+  for (const StatedChecksum& checksum : stated) {
+    if (checksum.shard == number && checksum.kind == ChecksumKind::crc32) {
+      compare_crc32(shard, *file, all, checksum);
+    }
   }
 }
 

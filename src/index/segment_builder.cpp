@@ -148,6 +148,8 @@ void SegmentBuilder::sample(std::string_view key, std::span<const FoundField> fi
 }
 
 void SegmentBuilder::stated(const StatedChecksum& checksum) {
+  // That of a whole column is compared with the first of its rows.
+  if (checksum.kind == ChecksumKind::crc32) return stated_.push_back(checksum);
   const Range range{checksum.shard, checksum.offset, checksum.offset + checksum.length};
   make_room({&range, 1});
   covered_.at(range.shard) = std::max(covered_[range.shard], range.end);

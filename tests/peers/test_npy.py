@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import stoker
 from reading import read_dataset
 
 DATA = Path(__file__).resolve().parent.parent / "data/npy"
@@ -244,3 +245,21 @@ def test_damage_is_found(tmp_path, stoker_cli):
     path.write_bytes(contents)
     found = stoker_cli("check", tmp_path / "to", status=1)
     assert "a-000000.x.npy: offset 944" in found.text and "'17'" in found.text
+
+
+def test_member_that_its_checksum_contradicts(stoker_cli, tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.arange(4000).reshape(1000, 4), y=np.arange(1000))
+    bytes_of = bytearray(path.read_bytes())
+    bytes_of[20_000] ^= 4  # in x
+    path.write_bytes(bytes_of)
+    with pytest.raises(zipfile.BadZipFile):
+        np.load(path)["x"]
+    (fault,) = stoker_cli("check", path, "--json", status=1).json["faults"]
+    assert "checksum of the member" in fault["cause"]
+    assert len(stoker_cli("index", path, "--full", "--json", status=1).json["faults"]) == 1
+    with pytest.warns(stoker.FaultWarning):
+        dataset = stoker.open(path)
+    with pytest.raises(stoker.CorruptError, match="checksum"):
+        dataset[999]
+    assert dataset.read_many([999], fields=["y"])[0]["y"] == 999
