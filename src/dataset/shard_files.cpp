@@ -3,14 +3,25 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "dataset/inflating_file.h"
 
 namespace stoker {
+namespace {
 
-ShardFiles::ShardFiles(FileSystem& file_system, std::vector<std::string> roots, size_t limit)
-    : file_system_(file_system), roots_(std::move(roots)), limit_(limit) {}
+/// No path has a NUL in it.
+std::string name_of(const std::string& path, const std::string& view) {
+  return path + '\0' + view;
+}
+
+}  // namespace
+
+ShardFiles::ShardFiles(FileSystem& file_system, std::vector<std::string> roots, size_t limit,
+                       const ViewLimits& views)
+    : file_system_(file_system), roots_(std::move(roots)), limit_(limit), views_(views) {}
 
 std::unique_ptr<ReadableFile> ShardFiles::open_once(const std::string& path,
                                                     const ExpectedFile& expected) {
@@ -51,27 +62,34 @@ std::unique_ptr<ReadableFile> ShardFiles::open_once(const std::string& path,
   throw Error(ErrorKind::usage, "no root to look for shards in");
 }
 
-std::shared_ptr<ReadableFile> ShardFiles::open(const std::string& path,
-                                               const ExpectedFile& expected,
-                                               Compression compression) {
+void ShardFiles::forget(Place place) {
+  by_name_.erase(name_of(place->path, place->view));
+  kept_.erase(place);
+}
+
+std::shared_ptr<ReadableFile> ShardFiles::open(const Shard& shard, int64_t modified_ns) {
+  const std::string name = name_of(shard.path, shard.view);
   {
     const std::lock_guard lock(mutex_);
-    const auto known = by_path_.find(path);
-    if (known != by_path_.end()) {
+    const auto known = by_name_.find(name);
+    if (known != by_name_.end()) {
       kept_.splice(kept_.begin(), kept_, known->second);
       return known->second->file;
     }
   }
   std::shared_ptr<ReadableFile> file =
-      inflate(open_once(path, expected), roots_.front() + "/" + path, compression);
+      inflate(open_once(shard.path, {shard.size, modified_ns}), roots_.front() + "/" + shard.path,
+              shard.compression, shard.view, views_);
   const std::lock_guard lock(mutex_);
-  const auto known = by_path_.find(path);
-  if (known != by_path_.end()) return known->second->file;  // another thread was quicker
-  kept_.push_front({path, file});
-  by_path_[path] = kept_.begin();
-  if (kept_.size() > limit_) {
-    by_path_.erase(kept_.back().path);
-    kept_.pop_back();
+  const auto known = by_name_.find(name);
+  if (known != by_name_.end()) return known->second->file;  // another thread was quicker
+  kept_.push_front({shard.path, shard.view, file});
+  by_name_[name] = kept_.begin();
+  if (kept_.size() > limit_) forget(std::prev(kept_.end()));
+  // A view keeps many rows: those of the file before are read.
+  for (auto next = kept_.begin(); !shard.view.empty() && next != kept_.end();) {
+    const Place other = next++;
+    if (!other->view.empty() && other->path != shard.path) forget(other);
   }
   return file;
 }
