@@ -121,7 +121,11 @@ class TiledFile final : public ReadableFile {
     band.first = first_of_chunks + (row - first_of_chunks) / band_rows_ * band_rows_;
     const uint64_t left_of_chunks = view_.chunk[0] - (band.first - first_of_chunks);
     band.count = std::min({band_rows_, left_of_chunks, view_.rows - band.first});
-    while (!kept_.empty() && (kept_.size() + 1) * band_rows_ * row_ > memory_) kept_.pop_back();
+    while (!kept_.empty() && (kept_.size() + 1) * band_rows_ * row_ > memory_) {
+      if (kept_.back().bytes) band.bytes = std::move(kept_.back().bytes);
+      kept_.pop_back();
+    }
+    if (!band.bytes) band.bytes = std::make_unique_for_overwrite<std::byte[]>(band_rows_ * row_);
     try {
       fill(band, view_.written(chunk_row));
     } catch (const Error&) {
@@ -133,9 +137,7 @@ class TiledFile final : public ReadableFile {
   }
 
   void fill(Band& band, std::span<const TiledView::Chunk> written) {
-    const uint64_t bytes = band.count * row_;
-    band.bytes = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    if (written.size() < view_.chunks_per_row()) put_fill({band.bytes.get(), bytes});
+    if (written.size() < view_.chunks_per_row()) put_fill({band.bytes.get(), band.count * row_});
     const uint64_t size = file_->info().size;
     parallel_for(written.size(), threads_, [&](size_t i) { take_chunk(band, written[i], size); });
   }
