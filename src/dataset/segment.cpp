@@ -148,8 +148,7 @@ Shard Segment::shard(uint32_t number) const {
   const auto record = element<ShardRecord>(table(TableKind::shards), number, "shard");
   if (record.path_offset > table(TableKind::paths).length ||
       record.path_length > table(TableKind::paths).length - record.path_offset ||
-      record.compression > static_cast<uint32_t>(Compression::tiled) ||
-      record.begin > record.end) {
+      record.compression > static_cast<uint32_t>(Compression::tiled) || record.begin > record.end) {
     corrupt(fmt::format("shard {} makes no sense", number));
   }
   Shard shard;

@@ -13,9 +13,7 @@ namespace stoker {
 namespace {
 
 /// No path has a NUL in it.
-std::string name_of(const std::string& path, const std::string& view) {
-  return path + '\0' + view;
-}
+std::string name_of(const std::string& path, const std::string& view) { return path + '\0' + view; }
 
 }  // namespace
 

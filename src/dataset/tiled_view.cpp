@@ -89,8 +89,7 @@ void check(const TiledView& view) {
   for (size_t i = 0; i < view.chunks.size(); ++i) {
     const TiledView::Chunk& one = view.chunks[i];
     if (one.number >= cells || one.chain >= view.chains.size() || one.offset >= kLargest ||
-        one.stored_length >= kLargest ||
-        (i > 0 && one.number <= view.chunks[i - 1].number)) {
+        one.stored_length >= kLargest || (i > 0 && one.number <= view.chunks[i - 1].number)) {
       damaged();
     }
   }
@@ -205,8 +204,8 @@ void refuse_unfounded(const TiledView& view, uint64_t file_size) {
   for (const TiledView::Chunk& chunk : view.chunks) {
     if (chunk.stored_length > file_size) break;
     file_size -= chunk.stored_length;  // they share no bytes
-    decoded += std::min(view.chunk_bytes(),
-                        decoded_limit(view.chains[chunk.chain], chunk.stored_length));
+    decoded +=
+        std::min(view.chunk_bytes(), decoded_limit(view.chains[chunk.chain], chunk.stored_length));
   }
   if (decoded / row >= view.rows) return;
   throw Error(ErrorKind::unsupported,

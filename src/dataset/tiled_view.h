@@ -34,8 +34,8 @@ struct TiledView {
   std::vector<std::vector<Codec>> chains;
   std::vector<Chunk> chunks;  // by number; those that were never written are missing
 
-  uint64_t row_bytes() const;    // of a row as it is shown
-  uint64_t chunk_bytes() const;  // of a chunk as it is decoded
+  uint64_t row_bytes() const;       // of a row as it is shown
+  uint64_t chunk_bytes() const;     // of a chunk as it is decoded
   uint64_t chunks_per_row() const;  // of chunks
   /// The chunks that were written of the n-th row of chunks.
   std::span<const Chunk> written(uint64_t n) const;

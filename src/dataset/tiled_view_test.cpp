@@ -86,8 +86,7 @@ TEST(TiledView, LengthsThatCannotBeAreRefused) {
   EXPECT_TRUE(refused_with([](TiledView& view) { view.chunks[1].number = 0; }));
   EXPECT_TRUE(refused_with([](TiledView& view) { view.chunks[1].chain = 2; }));
   EXPECT_TRUE(refused_with([](TiledView& view) { view.chunks[1].offset = uint64_t{1} << 63; }));
-  EXPECT_TRUE(
-      refused_with([](TiledView& view) { view.chunks[1].stored_length = ~uint64_t{0}; }));
+  EXPECT_TRUE(refused_with([](TiledView& view) { view.chunks[1].stored_length = ~uint64_t{0}; }));
 }
 
 TEST(TiledView, LargeRowsMustBeThere) {

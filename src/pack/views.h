@@ -12,8 +12,8 @@ namespace stoker {
 /// memory is bounded for all threads together, however many there are.
 struct ViewReading {
   bool in_order = false;  // there are some that are too large to be kept: only front to back
-  unsigned writers = 0;  // how many shards may be written at a time
-  ViewLimits limits;     // of each of them
+  unsigned writers = 0;   // how many shards may be written at a time
+  ViewLimits limits;      // of each of them
 };
 ViewReading plan_views(const Index& source, const PackOptions& options);
 
