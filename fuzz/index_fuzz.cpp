@@ -82,8 +82,9 @@ void read_segment(const std::string& path) {
   const Segment segment(path);
   segment.verify_all();
   for (uint32_t i = 0; i < segment.shard_count() && i < 100; ++i) {
-    const Shard shard = segment.shard(i);
-    if (shard.compression == Compression::tiled) read_view(parse_tiled_view(as_bytes(shard.view)));
+    (void)segment.shard(i);
+    const std::string view = segment.view(i);
+    if (!view.empty()) read_view(parse_tiled_view(as_bytes(view)));
   }
   std::vector<uint64_t> found;
   for (uint64_t i = 0; i < segment.samples() && i < 1000; ++i) {

@@ -50,7 +50,8 @@ struct Shard {
   uint32_t crc = 0;  // of [begin, end), at full depth
   Compression compression = Compression::none;
   // Of a compressed shard, begin, end and extents count decoded bytes.
-  // With Compression::tiled: the array, as to_bytes() in tiled_view.h has it.
+  // With Compression::tiled: the array, as to_bytes() in tiled_view.h has it. Of a segment on disk
+  // Segment::view() gives it.
   std::string view = {};
 
   bool operator==(const Shard&) const = default;

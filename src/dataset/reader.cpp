@@ -48,9 +48,7 @@ struct Reader::OpenShard {
 
   ReadableFile& open(const Segment& wanted_segment, uint32_t wanted) {
     if (segment == &wanted_segment && number == wanted) return *file;
-    const Shard shard = wanted_segment.shard(wanted);
-    const int64_t modified = wanted_segment.depth() == Depth::structure ? shard.modified_ns : 0;
-    file = fetcher.files.open(shard, modified);
+    file = fetcher.files.open(wanted_segment, wanted);
     segment = &wanted_segment;
     number = wanted;
     return *file;

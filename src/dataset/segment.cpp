@@ -161,10 +161,13 @@ Shard Segment::shard(uint32_t number) const {
   shard.end = record.end;
   shard.crc = record.crc;
   shard.compression = static_cast<Compression>(record.compression);
-  if (shard.compression == Compression::tiled) {
-    shard.view = text(TableKind::views, TableKind::view_ends, record.view, "view");
-  }
   return shard;
+}
+
+std::string Segment::view(uint32_t number) const {
+  const auto record = element<ShardRecord>(table(TableKind::shards), number, "shard");
+  if (record.compression != static_cast<uint32_t>(Compression::tiled)) return {};
+  return text(TableKind::views, TableKind::view_ends, record.view, "view");
 }
 
 std::optional<uint64_t> Segment::plain_size(uint32_t number) const {

@@ -75,7 +75,10 @@ class Segment {
   const std::vector<Fault>& faults() const { return meta().faults; }
 
   size_t shard_count() const { return shard_count_; }
+  /// Without its view, which may be large.
   Shard shard(uint32_t number) const;
+  /// Shard::view of it; empty where it has none.
+  std::string view(uint32_t number) const;
   /// Size of a shard; nothing where it is compressed, and so not known.
   std::optional<uint64_t> plain_size(uint32_t number) const;
   std::string key(uint64_t sample) const;

@@ -10,12 +10,6 @@
 #include "dataset/inflating_file.h"
 
 namespace stoker {
-namespace {
-
-/// No path has a NUL in it.
-std::string name_of(const std::string& path, const std::string& view) { return path + '\0' + view; }
-
-}  // namespace
 
 ShardFiles::ShardFiles(FileSystem& file_system, std::vector<std::string> roots, size_t limit,
                        const ViewLimits& views)
@@ -61,12 +55,17 @@ std::unique_ptr<ReadableFile> ShardFiles::open_once(const std::string& path,
 }
 
 void ShardFiles::forget(Place place) {
-  by_name_.erase(name_of(place->path, place->view));
+  by_name_.erase(place->name);
   kept_.erase(place);
 }
 
-std::shared_ptr<ReadableFile> ShardFiles::open(const Shard& shard, int64_t modified_ns) {
-  const std::string name = name_of(shard.path, shard.view);
+std::shared_ptr<ReadableFile> ShardFiles::open(const Segment& segment, uint32_t number) {
+  const Shard shard = segment.shard(number);
+  const bool is_view = shard.compression == Compression::tiled;
+  // No path has a NUL in it. A view is read from the segment only where it is not open already.
+  const std::string views_of =
+      is_view ? fmt::format("{}{}{:08x}", shard.path, '\0', segment.header_crc()) : "";
+  const std::string name = is_view ? fmt::format("{}.{}", views_of, number) : shard.path;
   {
     const std::lock_guard lock(mutex_);
     const auto known = by_name_.find(name);
@@ -75,19 +74,20 @@ std::shared_ptr<ReadableFile> ShardFiles::open(const Shard& shard, int64_t modif
       return known->second->file;
     }
   }
+  const int64_t modified = segment.depth() == Depth::structure ? shard.modified_ns : 0;
   std::shared_ptr<ReadableFile> file =
-      inflate(open_once(shard.path, {shard.size, modified_ns}), roots_.front() + "/" + shard.path,
-              shard.compression, shard.view, views_);
+      inflate(open_once(shard.path, {shard.size, modified}), roots_.front() + "/" + shard.path,
+              shard.compression, segment.view(number), views_);
   const std::lock_guard lock(mutex_);
   const auto known = by_name_.find(name);
   if (known != by_name_.end()) return known->second->file;  // another thread was quicker
-  kept_.push_front({shard.path, shard.view, file});
+  kept_.push_front({name, views_of, file});
   by_name_[name] = kept_.begin();
   if (kept_.size() > limit_) forget(std::prev(kept_.end()));
-  // A view keeps many rows: those of the file before are read.
-  for (auto next = kept_.begin(); !shard.view.empty() && next != kept_.end();) {
+  // A view keeps many rows: those that were read before go.
+  for (auto next = kept_.begin(); is_view && next != kept_.end();) {
     const Place other = next++;
-    if (!other->view.empty() && other->path != shard.path) forget(other);
+    if (!other->views_of.empty() && other->views_of != views_of) forget(other);
   }
   return file;
 }

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "dataset/extent.h"
+#include "dataset/segment.h"
 #include "dataset/tiled_file.h"
 #include "os/file_system.h"
 
@@ -29,15 +29,15 @@ class ShardFiles {
   ShardFiles(FileSystem& file_system, std::vector<std::string> roots, size_t limit,
              const ViewLimits& views);
 
-  /// Throws Error(not_found) for a vanished shard, Error(corrupt) for one that has changed, where
-  /// `modified_ns` is not 0 also by its time.
-  std::shared_ptr<ReadableFile> open(const Shard& shard, int64_t modified_ns);
+  /// Throws Error(not_found) for a vanished shard, Error(corrupt) for one that has changed.
+  std::shared_ptr<ReadableFile> open(const Segment& segment, uint32_t number);
   /// The same for a small file that is read once: not kept.
   std::unique_ptr<ReadableFile> open_once(const std::string& path, const ExpectedFile& expected);
 
  private:
   struct Kept {
-    std::string path, view;
+    std::string name;
+    std::string views_of;  // of a view: what its file and segment are
     std::shared_ptr<ReadableFile> file;
   };
   using Place = std::list<Kept>::iterator;

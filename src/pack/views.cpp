@@ -20,8 +20,8 @@ void each_view(const Index& source, Take take) {
   for (uint32_t s = 0; s < source.manifest().segments.size(); ++s) {
     const Segment& segment = source.segment(s);
     for (uint32_t i = 0; i < segment.shard_count(); ++i) {
-      const Shard shard = segment.shard(i);
-      if (shard.compression == Compression::tiled) take(s, parse_tiled_view(as_bytes(shard.view)));
+      const std::string view = segment.view(i);
+      if (!view.empty()) take(s, parse_tiled_view(as_bytes(view)));
     }
   }
 }
