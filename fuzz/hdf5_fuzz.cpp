@@ -4,10 +4,13 @@
 // again. What comes out must lie within the file, and decode or be refused.
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <string>
 
 #include "base/error.h"
 #include "dataset/codec.h"
+#include "dataset/tiled_file.h"
 #include "dataset/value.h"
 #include "format/collecting_sink.h"
 #include "format/hdf5.h"
@@ -46,13 +49,45 @@ class BoundedSink final : public ScanSink {
     found.fault(std::move(fault));
     if (found.faults.size() >= kMostSamples) throw Error(ErrorKind::interrupted, "enough");
   }
+  bool takes_views() const override { return true; }
 };
 
+/// What was found in a file, which lies in memory.
+struct Scanned {
+  const CollectingSink& found;
+  const std::string& file;
+  FileSystem& files;
+  std::map<uint32_t, std::unique_ptr<ReadableFile>> views;  // by shard; null: too large to read
+};
+
+/// The bytes of a row that a view shows; nothing where chunks are damaged or large.
+std::optional<std::string> row_of(Scanned& scanned, const Extent& extent) {
+  const auto [known, is_new] = scanned.views.try_emplace(extent.number);
+  if (is_new) {
+    TiledView view = parse_tiled_view(as_bytes(scanned.found.shards.at(extent.number).view));
+    require(to_bytes(view) == scanned.found.shards[extent.number].view);
+    if (view.chunk_bytes() > kMostBytes) return std::nullopt;
+    known->second = as_rows(scanned.files.open("/d/s"), std::move(view), {16 * kMostBytes, 1});
+  }
+  if (!known->second) return std::nullopt;
+  std::string row(extent.length, '\0');
+  try {
+    const auto into = std::as_writable_bytes(std::span(row));
+    require(known->second->read_at(extent.offset, into) == row.size());
+    return row;
+  } catch (const Error& error) {
+    require(error.kind() == ErrorKind::corrupt);
+    return std::nullopt;
+  }
+}
+
 /// The bytes of an extent, as a reader would have them; nothing where a block is damaged or large.
-std::optional<std::string> bytes_of(const CollectingSink& found, const std::string& file,
-                                    const Extent& extent) {
+std::optional<std::string> bytes_of(Scanned& scanned, const Extent& extent) {
+  const CollectingSink& found = scanned.found;
+  const std::string& file = scanned.file;
   if (extent.length > kMostBytes) return std::nullopt;
   if (extent.container == Container::shard) {
+    if (!found.shards.at(extent.number).view.empty()) return row_of(scanned, extent);
     require(extent.offset <= file.size() && extent.length <= file.size() - extent.offset);
     return file.substr(extent.offset, extent.length);
   }
@@ -72,8 +107,7 @@ std::optional<std::string> bytes_of(const CollectingSink& found, const std::stri
   }
 }
 
-void try_field(const CollectingSink& found, const std::string& file,
-               const CollectingSink::Found& kept) {
+void try_field(Scanned& scanned, const CollectingSink::Found& kept) {
   const FoundField& field = kept.field;
   if (field.extent.container == Container::absent) {
     return require(field.integer.has_value() || field.real.has_value());
@@ -83,13 +117,13 @@ void try_field(const CollectingSink& found, const std::string& file,
     uint64_t sum = 0;
     for (const Extent& piece : kept.pieces) {
       sum += piece.length;
-      const auto part = bytes_of(found, file, piece);
+      const auto part = bytes_of(scanned, piece);
       if (!part || bytes.size() > kMostBytes) return;
       bytes += *part;
     }
     require(sum == field.extent.length);
   } else {
-    const auto part = bytes_of(found, file, field.extent);
+    const auto part = bytes_of(scanned, field.extent);
     if (!part) return;
     bytes = *part;
   }
@@ -139,8 +173,9 @@ void try_file(std::string file) {
     } catch (const Error& error) {
       require(error.kind() != ErrorKind::io && error.kind() != ErrorKind::permission);
     }
+    Scanned scanned{sink.found, file, files, {}};
     for (const auto& sample : sink.found.samples) {
-      for (const auto& [name, kept] : sample.fields) try_field(sink.found, file, kept);
+      for (const auto& [name, kept] : sample.fields) try_field(scanned, kept);
     }
     for (const Fault& fault : sink.found.faults) require(!fault.message().empty());
     if (!repair(sink.found, file)) return;

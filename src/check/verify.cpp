@@ -273,7 +273,7 @@ void Verifier::shard(const Segment& segment, uint32_t number, unsigned threads, 
   for (const Owned& owner : owners) regions.push_back({owner.offset, owner.length, 0, {}});
   try {
     const auto file = inflate(options_.file_system->open(options_.root + "/" + shard.path),
-                              shard.path, shard.compression);
+                              shard.path, shard.compression, segment.view(number));
     const Digest digest =
         digest_parallel(*file, shard.begin, shard.end, regions, threads, options_.progress);
     bytes += digest.end - shard.begin;

@@ -37,6 +37,7 @@ enum class Compression : uint8_t {
   gzip,
   zstd,
   fortran,  // an .npy file in Fortran order, read as if it were in C order
+  tiled,    // rows of an array whose chunks cut through them: see tiled_view.h
 };
 
 /// One shard, as a segment identifies it. A segment may describe only the part of a large shard
@@ -49,12 +50,17 @@ struct Shard {
   uint32_t crc = 0;  // of [begin, end), at full depth
   Compression compression = Compression::none;
   // Of a compressed shard, begin, end and extents count decoded bytes.
+  // With Compression::tiled: the array, as to_bytes() in tiled_view.h has it. Of a segment on disk
+  // Segment::view() gives it.
+  std::string view = {};
 
   bool operator==(const Shard&) const = default;
 };
 
-/// Whether this is the part that a shard begins with: its shard is counted there.
+/// Whether this is the part that a shard begins with: its shard is counted there. A view only shows
+/// an array of a file that is a shard itself.
 inline bool begins(const Shard& shard) {
+  if (shard.compression == Compression::tiled) return false;
   const bool empty = shard.size == 0 || shard.compression != Compression::none;
   return shard.begin == 0 && (shard.end > 0 || empty);
 }

@@ -200,9 +200,13 @@ class InflatingFile final : public ReadableFile {
 }  // namespace
 
 std::unique_ptr<ReadableFile> inflate(std::unique_ptr<ReadableFile> file, const std::string& path,
-                                      Compression compression) {
+                                      Compression compression, std::string_view view,
+                                      const ViewLimits& limits) {
   if (compression == Compression::none) return file;
   if (compression == Compression::fortran) return as_c_order(std::move(file), path);
+  if (compression == Compression::tiled) {
+    return as_rows(std::move(file), parse_tiled_view(as_bytes(view)), limits);
+  }
   return std::make_unique<InflatingFile>(std::move(file), path, compression);
 }
 

@@ -32,7 +32,7 @@ struct Reader::Fetcher {
   Fetcher(const ReaderOptions& options, unsigned threads)
       : process(::getpid()),
         files(options.file_system != nullptr ? *options.file_system : real_file_system(),
-              options.roots, options.open_files),
+              options.roots, options.open_files, options.views),
         blocks(options.block_cache),
         pool(threads) {}
 
@@ -48,9 +48,7 @@ struct Reader::OpenShard {
 
   ReadableFile& open(const Segment& wanted_segment, uint32_t wanted) {
     if (segment == &wanted_segment && number == wanted) return *file;
-    const Shard shard = wanted_segment.shard(wanted);
-    const int64_t modified = wanted_segment.depth() == Depth::structure ? shard.modified_ns : 0;
-    file = fetcher.files.open(shard.path, {shard.size, modified}, shard.compression);
+    file = fetcher.files.open(wanted_segment, wanted);
     segment = &wanted_segment;
     number = wanted;
     return *file;
@@ -145,10 +143,13 @@ void Reader::check_bounds(const Segment& segment, const Extent& extent) {
 /// Shard and offset of an extent.
 void Reader::name_place(const Segment& segment, const Extent& extent, Fault& fault) {
   switch (extent.container) {
-    case Container::shard:
-      fault.shard = segment.shard(extent.number).path;
-      fault.offset = extent.offset;
+    case Container::shard: {
+      const Shard shard = segment.shard(extent.number);
+      fault.shard = shard.path;
+      // Where a row is in the array says nothing about the file: the cause names the chunk.
+      if (shard.compression != Compression::tiled) fault.offset = extent.offset;
       break;
+    }
     case Container::block: {
       const Block block = segment.block(extent.number);
       fault.shard = segment.shard(block.shard).path;

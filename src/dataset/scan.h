@@ -84,8 +84,9 @@ class ScanSink {
   virtual void check_stop() {}
   /// A member that begins there was left alone because its base name begins with a dot.
   virtual void hidden(uint64_t /*offset*/) {}
-  /// A field that lies in more pieces is refused: reading it would be slow.
-  virtual size_t most_pieces() const { return 64; }
+  /// Whether shards may be announced that can only be read front to back, beside those that the
+  /// layout speaks of: a view of an array, say, whose rows lie in too many pieces to name them.
+  virtual bool takes_views() const { return false; }
   /// How many threads the scan of one part may use.
   virtual unsigned threads() const { return 1; }
 };

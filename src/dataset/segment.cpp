@@ -148,8 +148,7 @@ Shard Segment::shard(uint32_t number) const {
   const auto record = element<ShardRecord>(table(TableKind::shards), number, "shard");
   if (record.path_offset > table(TableKind::paths).length ||
       record.path_length > table(TableKind::paths).length - record.path_offset ||
-      record.compression > static_cast<uint32_t>(Compression::fortran) ||
-      record.begin > record.end) {
+      record.compression > static_cast<uint32_t>(Compression::tiled) || record.begin > record.end) {
     corrupt(fmt::format("shard {} makes no sense", number));
   }
   Shard shard;
@@ -165,21 +164,29 @@ Shard Segment::shard(uint32_t number) const {
   return shard;
 }
 
+std::string Segment::view(uint32_t number) const {
+  const auto record = element<ShardRecord>(table(TableKind::shards), number, "shard");
+  if (record.compression != static_cast<uint32_t>(Compression::tiled)) return {};
+  return text(TableKind::views, TableKind::view_ends, record.view, "view");
+}
+
 std::optional<uint64_t> Segment::plain_size(uint32_t number) const {
   const auto record = element<ShardRecord>(table(TableKind::shards), number, "shard");
   if (record.compression != 0) return std::nullopt;
   return record.size;
 }
 
+std::string Segment::text(TableKind texts, TableKind ends, uint64_t n, const char* what) const {
+  const uint64_t begin = n == 0 ? 0 : element<uint64_t>(table(ends), n - 1, what);
+  const auto end = element<uint64_t>(table(ends), n, what);
+  if (begin > end || end > table(texts).length) corrupt(fmt::format("{} {}", what, n));
+  std::string text(end - begin, '\0');
+  file_->read(table(texts).offset + begin, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
 std::string Segment::key(uint64_t sample) const {
-  const uint64_t begin =
-      sample == 0 ? 0 : element<uint64_t>(table(TableKind::key_ends), sample - 1, "sample");
-  const auto end = element<uint64_t>(table(TableKind::key_ends), sample, "sample");
-  if (begin > end || end > table(TableKind::keys).length)
-    corrupt(fmt::format("key of sample {}", sample));
-  std::string key(end - begin, '\0');
-  file_->read(table(TableKind::keys).offset + begin, std::as_writable_bytes(std::span(key)));
-  return key;
+  return text(TableKind::keys, TableKind::key_ends, sample, "key");
 }
 
 Extent Segment::extent_of(const FieldTables& tables, uint64_t sample) const {

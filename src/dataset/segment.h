@@ -41,6 +41,8 @@ enum class TableKind : uint16_t {
   runs = 15,       // RunRecord: instead of `extents`, where they are equally spaced
   extras = 16,     // reserved: per-sample extras under a name, in files beside the segment
   crcs = 17,       // u32 per sample: with `runs`, at full depth, the checksums of the extents
+  views = 18,      // bytes of views, one after the other
+  view_ends = 19,  // u64 per view: where it ends in `views`
 };
 
 /// What a segment says about one field of one sample.
@@ -73,7 +75,10 @@ class Segment {
   const std::vector<Fault>& faults() const { return meta().faults; }
 
   size_t shard_count() const { return shard_count_; }
+  /// Without its view, which may be large.
   Shard shard(uint32_t number) const;
+  /// Shard::view of it; empty where it has none.
+  std::string view(uint32_t number) const;
   /// Size of a shard; nothing where it is compressed, and so not known.
   std::optional<uint64_t> plain_size(uint32_t number) const;
   std::string key(uint64_t sample) const;
@@ -115,6 +120,8 @@ class Segment {
   const Meta& meta() const;
   std::unique_ptr<Meta> read_meta() const;
   void verify_table(const Table& table) const;
+  /// The n-th of the texts that lie one after the other in one table, their ends in another.
+  std::string text(TableKind texts, TableKind ends, uint64_t n, const char* what) const;
   [[noreturn]] void corrupt(const std::string& cause) const;
   /// Where a sample's field lies, from whichever table says it.
   Extent extent_of(const FieldTables& tables, uint64_t sample) const;
@@ -124,7 +131,7 @@ class Segment {
   std::string path_;
   Header header_;
   std::unique_ptr<PagedFile> file_;
-  std::array<Table, static_cast<size_t>(TableKind::crcs) + 1> general_;  // by kind
+  std::array<Table, static_cast<size_t>(TableKind::view_ends) + 1> general_;  // by kind
   std::vector<FieldTables> field_tables_;
   uint64_t shard_count_ = 0;
   // Set once, by whoever comes first; a lock could be held across a fork.

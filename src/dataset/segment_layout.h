@@ -63,7 +63,7 @@ struct ShardRecord {
   uint64_t begin;
   uint64_t end;
   uint32_t crc;
-  uint32_t reserved;
+  uint32_t view;  // with Compression::tiled: which
 };
 static_assert(sizeof(ShardRecord) == 56);
 

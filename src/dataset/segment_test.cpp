@@ -233,6 +233,25 @@ TEST_F(SegmentTest, EquallySpacedExtentsTakeLittle) {
   }
 }
 
+TEST_F(SegmentTest, ViewsBelongToTheirShards) {
+  SegmentWriter writer;
+  const Shard plain{"x.h5", 1 << 30, 0, 0, 1 << 30, 0, Compression::none};
+  const Shard first{"x.h5", 1 << 30, 0, 0, 10, 0, Compression::tiled, std::string("fi\0st", 5)};
+  const Shard second{"x.h5", 1 << 30, 0, 0, 20, 0, Compression::tiled, "second"};
+  const std::vector<Shard> shards{first, plain, second};
+  for (const Shard& shard : shards) writer.add_shard(shard);
+  const FoundField field = image(0, 10);
+  writer.add_sample("a", {&field, 1});
+  EXPECT_EQ(write(writer, Depth::structure).shards, 1);  // views are none of their own
+  const Segment segment(path());
+  segment.verify_all();
+  for (uint32_t i = 0; i < shards.size(); ++i) {
+    Shard shard = segment.shard(i);
+    shard.view = segment.view(i);
+    EXPECT_EQ(shard, shards[i]);
+  }
+}
+
 TEST_F(SegmentTest, OneExtentElsewhereIsKept) {
   SegmentWriter writer;
   writer.add_shard({"x.npy", 1 << 30, 0, 0, 1 << 30, 0, Compression::none});

@@ -354,17 +354,28 @@ SegmentEntry SegmentWriter::write(const std::string& directory, const std::strin
   const std::string meta = this->meta();
   tables.add(TableKind::meta, 0, 1, as_bytes(meta));
   std::string paths;
+  std::string views;
+  std::vector<uint64_t> view_ends;
   std::vector<ShardRecord> shards;
   for (const Shard& shard : shards_) {
     shards.push_back({paths.size(), static_cast<uint32_t>(shard.path.size()),
                       static_cast<uint32_t>(shard.compression), shard.size, shard.modified_ns,
                       shard.begin, shard.end, shard.crc, 0});
     paths += shard.path;
+    if (shard.compression == Compression::tiled) {
+      shards.back().view = static_cast<uint32_t>(view_ends.size());
+      views += shard.view;
+      view_ends.push_back(views.size());
+    }
     if (begins(shard)) ++entry.shards;
   }
   if (!shards.empty()) {
     tables.add(TableKind::shards, 0, shards);
     tables.add(TableKind::paths, 0, 1, as_bytes(paths));
+  }
+  if (!view_ends.empty()) {
+    tables.add(TableKind::views, 0, 1, as_bytes(views));
+    tables.add(TableKind::view_ends, 0, view_ends);
   }
   tables.add(TableKind::keys, 0, 1, as_bytes(keys_));
   tables.add(TableKind::key_ends, 0, key_ends_);

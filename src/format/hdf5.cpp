@@ -127,16 +127,38 @@ class Hdf5Scan {
   }
 
   void add_column(const std::string& name, const Hdf5Type& type, uint64_t offset) {
-    Hdf5Column column(name, rows_.back(), heap_, type, offset, sink_.most_pieces());
+    Hdf5Column column(name, rows_.back(), heap_, type, offset);
     if (std::any_of(columns_.begin(), columns_.end(),
                     [&](const Hdf5Column& other) { return other.name() == name; })) {
       throw Error(ErrorKind::unsupported, "another field has its name: left out");
     }
+    if (column.pieces() > Hdf5Rows::kMostPieces) show(column);
     if (name == kKeyFeature && column.is_text()) {
       keys_.emplace(std::move(column));
     } else {
       columns_.push_back(std::move(column));
     }
+  }
+
+  /// Announces a view of what lies in too many pieces to name them.
+  void show(Hdf5Column& column) {
+    if (!sink_.takes_views()) {
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("each sample lies in {} pieces, because its chunks are cut across "
+                              "its inner dimensions: read it through `stoker pack`, or rechunk it "
+                              "(h5repack -l CHUNK=…) so that a chunk holds whole samples",
+                              column.pieces()));
+    }
+    const TiledView view = column.view();
+    const FileInfo info = file_.bytes().file().info();
+    refuse_unfounded(view, info.size);
+    Shard shard;
+    shard.path = shard_;
+    shard.size = info.size;
+    shard.modified_ns = info.modified_ns;
+    shard.compression = Compression::tiled;
+    shard.view = to_bytes(view);
+    column.show_in(sink_.shard(shard));
   }
 
   std::string key_of(uint64_t row) {
@@ -170,7 +192,6 @@ class Hdf5Scan {
       for (size_t i = 0; i < columns_.size(); ++i) {
         which = &columns_[i].name();
         columns_[i].find(row, file_, fields[i]);
-        if (fields[i].extent.container == Container::shard) fields[i].extent.number = number_;
       }
       return true;
     } catch (const Hdf5Error& error) {

@@ -77,6 +77,25 @@ std::optional<Hdf5Chunk> Hdf5ChunkTable::find(uint64_t number) const {
   return found->chunk;
 }
 
+void Hdf5ChunkTable::each(
+    const std::function<void(uint64_t number, const Hdf5Chunk& chunk)>& take) const {
+  if (dataset_.chunks.index != Hdf5ChunkIndex::implicit) {
+    for (size_t i = 0; i < chunks_.size(); ++i) {
+      if (i == 0 || chunks_[i].number != chunks_[i - 1].number) {
+        take(chunks_[i].number, chunks_[i].chunk);
+      }
+    }
+    return;
+  }
+  if (dataset_.chunks.address == kNowhere) return;
+  uint64_t count = 1;
+  for (const uint64_t size : grid_) count *= size;
+  if (count > file_bytes_ / chunk_bytes_) {
+    throw Hdf5Error(ErrorKind::corrupt, dataset_.address, "more chunks than the file has bytes");
+  }
+  for (uint64_t number = 0; number < count; ++number) take(number, *find(number));
+}
+
 void Hdf5ChunkTable::add(const std::vector<uint64_t>& at, Hdf5Chunk chunk) {
   // Each takes up a byte at least: a file that names more of them names some again and again.
   if (++seen_ > file_bytes_) {

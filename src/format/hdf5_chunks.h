@@ -30,6 +30,9 @@ class Hdf5ChunkTable {
   /// Nothing where it was never written.
   std::optional<Hdf5Chunk> find(uint64_t number) const;
   size_t written() const { return chunks_.size(); }
+  /// All that were written, each once, by number. Throws Hdf5Error where there are more than the
+  /// file can hold.
+  void each(const std::function<void(uint64_t number, const Hdf5Chunk& chunk)>& take) const;
 
  private:
   struct Entry {

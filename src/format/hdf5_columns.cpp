@@ -51,7 +51,7 @@ double to_real(uint64_t bits, DType dtype) {
 }  // namespace
 
 Hdf5Column::Hdf5Column(std::string name, Hdf5Rows& rows, Hdf5GlobalHeap& heap, const Hdf5Type& type,
-                       uint64_t offset, size_t most_pieces)
+                       uint64_t offset)
     : name_(std::move(name)), rows_(rows), heap_(heap), type_(type), offset_(offset) {
   const bool single = rows.dataset().row_elements == 1 && rows.pieces() <= 1;
   switch (type.kind) {
@@ -60,7 +60,7 @@ Hdf5Column::Hdf5Column(std::string name, Hdf5Rows& rows, Hdf5GlobalHeap& heap, c
     case Hdf5Class::real:
     case Hdf5Class::enumeration:
     case Hdf5Class::array:
-      set_elements(type, most_pieces);
+      set_elements(type);
       return;
     case Hdf5Class::text:
       if (!single) unsupported("several texts in a sample");
@@ -82,7 +82,7 @@ Hdf5Column::Hdf5Column(std::string name, Hdf5Rows& rows, Hdf5GlobalHeap& heap, c
   }
 }
 
-void Hdf5Column::set_elements(const Hdf5Type& type, size_t most_pieces) {
+void Hdf5Column::set_elements(const Hdf5Type& type) {
   const Hdf5Dataset& dataset = rows_.dataset();
   std::vector<int64_t> shape;
   for (size_t i = 1; i < dataset.space.dims.size(); ++i) {
@@ -95,15 +95,6 @@ void Hdf5Column::set_elements(const Hdf5Type& type, size_t most_pieces) {
   if (element->dtype == DType::unknown) {
     unsupported(fmt::format("elements of {} bytes of the class {}, which no dtype is like",
                             element->size, name_of(element->kind)));
-  }
-  const bool whole = type.size == dataset.type.size;
-  const uint64_t pieces = whole ? rows_.pieces() : dataset.row_elements;
-  if (pieces > most_pieces) {
-    unsupported(
-        fmt::format("each sample lies in {} pieces, because its chunks are cut across its "
-                    "inner dimensions: read it through `stoker pack`, or rechunk it "
-                    "(h5repack -l CHUNK=…) so that a chunk holds whole samples",
-                    pieces));
   }
   shape_.dtype = element->dtype;
   shape_.type = shape.empty() ? FieldType::number : FieldType::array;
@@ -140,6 +131,11 @@ void Hdf5Column::set_variable(const Hdf5Type& type) {
   }
 }
 
+uint64_t Hdf5Column::pieces() const {
+  const bool whole = type_.size == rows_.dataset().type.size;
+  return whole ? rows_.pieces() : rows_.dataset().row_elements;
+}
+
 void Hdf5Column::find(uint64_t row, Hdf5File& file, FoundField& field) {
   field = shape_;
   field.name = name_;
@@ -157,6 +153,11 @@ void Hdf5Column::find(uint64_t row, Hdf5File& file, FoundField& field) {
 
 void Hdf5Column::find_plain(uint64_t row, FoundField& field) {
   const Hdf5Dataset& dataset = rows_.dataset();
+  if (view_) {
+    const uint64_t length = dataset.row_elements * type_.size;
+    field.extent = {Container::shard, *view_, row * length, length, 0};
+    return;
+  }
   extents_.clear();
   if (type_.size == dataset.type.size) {
     rows_.locate(row, 0, dataset.row_bytes, extents_);
@@ -169,7 +170,7 @@ void Hdf5Column::find_plain(uint64_t row, FoundField& field) {
     field.extent = extents_.front();
     return;
   }
-  field.extent = {extents_.empty() ? Container::shard : Container::pieces, 0, 0, 0, 0};
+  field.extent = {extents_.empty() ? Container::shard : Container::pieces, rows_.shard(), 0, 0, 0};
   for (const Extent& extent : extents_) field.extent.length += extent.length;
   field.pieces = extents_;
 }
@@ -204,7 +205,7 @@ void Hdf5Column::find_variable(uint64_t row, Hdf5File& file, FoundField& field) 
   const uint64_t count = reference.u32();
   const uint64_t collection = reference.address();
   const uint32_t index = reference.u32();
-  field.extent = {Container::shard, 0, 0, 0, 0};
+  field.extent = {Container::shard, rows_.shard(), 0, 0, 0};
   if (count == 0 || collection == 0 || collection == kNowhere) return;
   const Hdf5GlobalHeap::Object object = heap_.find(collection, index);
   if (count > object.length / element_bytes_) {

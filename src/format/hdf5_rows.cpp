@@ -10,8 +10,6 @@
 namespace stoker {
 namespace {
 
-// Of a row: beyond that, finding them would take longer than reading them.
-constexpr uint64_t kMostRuns = 1 << 20;
 constexpr uint64_t kWindow = 1 << 18;
 
 }  // namespace
@@ -27,7 +25,8 @@ Hdf5Rows::Hdf5Rows(Hdf5File& file, const Hdf5Dataset& dataset, uint32_t shard, S
       if (error.kind() != ErrorKind::corrupt) throw;
     }
     table_.emplace(file, dataset);
-    find_runs();
+    count_pieces();
+    if (pieces_ <= kMostPieces) find_runs();
   } else if (dataset.row_bytes > 0) {
     const uint64_t bytes = dataset.row_bytes * dataset.space.dims[0];
     if (dataset.data != kNowhere && dataset.data_length < bytes) {
@@ -35,6 +34,7 @@ Hdf5Rows::Hdf5Rows(Hdf5File& file, const Hdf5Dataset& dataset, uint32_t shard, S
           ErrorKind::corrupt, dataset.address,
           fmt::format("a dataset of {} bytes with {} bytes of data", bytes, dataset.data_length));
     }
+    pieces_ = 1;
     runs_.push_back({0, dataset.row_bytes, 0, 0});
   }
 }
@@ -56,6 +56,16 @@ uint64_t Hdf5Rows::lost_until(uint64_t row) const {
 
 // Rows are split where a chunk ends, and where the elements of a chunk that follow each other are
 // not those of the row: behind the last dimension in which the two differ.
+void Hdf5Rows::count_pieces() {
+  const auto& dims = dataset_.space.dims;
+  if (dataset_.row_bytes == 0) return;
+  for (size_t i = 1; i < dims.size(); ++i) {
+    if (dataset_.chunks.dims[i] != dims[i]) split_ = i;
+  }
+  pieces_ = 1;  // of no more than there are elements
+  for (size_t i = 1; i <= split_; ++i) pieces_ *= i < split_ ? dims[i] : table_->grid()[i];
+}
+
 void Hdf5Rows::find_runs() {
   const auto& dims = dataset_.space.dims;
   const auto& chunk = dataset_.chunks.dims;
@@ -66,19 +76,12 @@ void Hdf5Rows::find_runs() {
   for (size_t i = 1; i < rank; ++i) chunks_per_row_ *= table_->grid()[i];
   if (dataset_.row_bytes == 0) return;
 
-  size_t split = 0;
-  for (size_t i = 1; i < rank; ++i) {
-    if (chunk[i] != dims[i]) split = i;
-  }
+  const size_t split = split_;
   uint64_t tail = dataset_.type.size;  // bytes of one step of `split`
   for (size_t i = split + 1; i < rank; ++i) tail *= dims[i];
   std::vector<uint64_t> at(rank, 0);
   std::unordered_map<uint64_t, size_t> slot_of;
   for (uint64_t done = 0; done < dataset_.row_bytes;) {
-    if (runs_.size() == kMostRuns) {
-      throw Hdf5Error(ErrorKind::unsupported, dataset_.address,
-                      "chunks that cut a sample into more than a million pieces");
-    }
     uint64_t number = 0;
     uint64_t inside = 0;
     for (size_t i = 1; i < rank; ++i) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dataset/scan.h"
+#include "dataset/tiled_view.h"
 #include "format/hdf5_chunks.h"
 #include "format/hdf5_dataset.h"
 
@@ -21,17 +22,24 @@ class Hdf5Rows {
   /// number that the sink gave to the file; blocks are announced when they are needed.
   Hdf5Rows(Hdf5File& file, const Hdf5Dataset& dataset, uint32_t shard, ScanSink& sink);
 
+  /// A row that lies in more pieces is not located: a view shows it.
+  static constexpr uint64_t kMostPieces = 64;
+
   const Hdf5Dataset& dataset() const { return dataset_; }
+  uint32_t shard() const { return shard_; }
   /// How many rows the file has bytes for; those of the others are the fill value, or empty.
   uint64_t stored() const;
   /// Where the rows end that are lost with `row`, which has just been found to be: those of its
   /// chunk.
   uint64_t lost_until(uint64_t row) const;
   /// In how many pieces a row lies.
-  size_t pieces() const { return runs_.size(); }
+  uint64_t pieces() const { return pieces_; }
+  /// The rows in the order of their elements, of each of those the `length` bytes from `from` on:
+  /// all, or those of a member. Throws Hdf5Error or Error where they cannot be.
+  TiledView view(uint64_t from, uint64_t length) const;
 
   /// Appends the extents that `length` bytes from byte `from` of a row lie in. Throws Hdf5Error
-  /// where the file has not got them.
+  /// where the file has not got them. REQUIRES that a row lies in no more than kMostPieces.
   void locate(uint64_t row, uint64_t from, uint64_t length, std::vector<Extent>& extents);
 
   /// The bytes themselves, until the next call. REQUIRES that they lie in one piece.
@@ -54,7 +62,10 @@ class Hdf5Rows {
     uint32_t mask = 0;
   };
 
+  void count_pieces();
   void find_runs();
+  void add_chunks(TiledView& view) const;
+  void add_stretches(TiledView& view) const;
   void find_places(uint64_t chunk_row);
   Place place_of(uint64_t chunk_number);
   Extent fill_extent();
@@ -66,6 +77,8 @@ class Hdf5Rows {
   uint32_t shard_;
   ScanSink& sink_;
   std::optional<Hdf5ChunkTable> table_;
+  uint64_t pieces_ = 0;
+  size_t split_ = 0;  // the last dimension that chunks cut; 0: none
   std::vector<Run> runs_;
   std::vector<uint64_t> slots_;  // chunks of a row of chunks that a row touches
   uint64_t row_stride_ = 0;      // bytes from one row to the next in a chunk

@@ -22,8 +22,8 @@ struct IndexOptions {
   /// Where the format states checksums itself, compare them also at structure depth: what is then
   /// read can be trusted, at the price of reading it.
   bool verify_stated = false;
-  /// Takes fields in however many pieces they lie: for a source that is read once.
-  bool any_pieces = false;
+  /// Takes views of what can only be read front to back: for a source that is read once.
+  bool views = false;
   std::string list;             // see Source::list
   bool unless_present = false;  // do nothing where an index has appeared meanwhile
   /// Directory of an earlier index of the same data: class names are taken over from there.

@@ -214,8 +214,8 @@ void FullPass::shard(uint32_t number, std::span<const StatedChecksum> stated) {
   }
 
   Shard& shard = segment_.shards()[number];
-  const auto file =
-      inflate(source_.file_system->open(source_.root + "/" + path), path, shard.compression);
+  const auto file = inflate(source_.file_system->open(source_.root + "/" + path), path,
+                            shard.compression, shard.view);
   const bool compressed = shard.compression != Compression::none;
   const Digest digest =
       digest_parallel(*file, shard.begin, shard.end, regions, compressed ? 1 : threads_, progress_);

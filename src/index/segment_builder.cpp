@@ -92,7 +92,12 @@ void SegmentBuilder::make_room(std::span<const Range> ranges) {
   const bool full =
       segment_.samples() >= SegmentWriter::kMaxSamples || bytes >= SegmentWriter::kMaxBytes;
   if (shards_.empty() || !full) return;
-  const bool in_order = !scattered_ && std::all_of(ranges.begin(), ranges.end(), behind);
+  // Each segment has the whole of a view: better one.
+  const bool has_view = std::any_of(shards_.begin(), shards_.end(), [](const Shard& shard) {
+    return shard.compression == Compression::tiled;
+  });
+  const bool in_order =
+      !scattered_ && !has_view && std::all_of(ranges.begin(), ranges.end(), behind);
   if (!in_order && segment_.samples() < kMaxScattered) return;
   // A segment whose samples lie anywhere covers no bytes: the last one then covers them all.
   scattered_ = !in_order;

@@ -37,9 +37,7 @@ class SegmentBuilder final : public ScanSink {
   }
   void hidden(uint64_t) override { ++hidden_names; }
   unsigned threads() const override { return threads_; }
-  size_t most_pieces() const override {
-    return options_.any_pieces ? SIZE_MAX : ScanSink::most_pieces();
-  }
+  bool takes_views() const override { return options_.views; }
 
   /// Writes what is left; the entries are then complete.
   void finish();

@@ -25,6 +25,7 @@
 #include "pack/destination.h"
 #include "pack/plan.h"
 #include "pack/shard_job.h"
+#include "pack/views.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
@@ -46,7 +47,7 @@ std::vector<std::string> dataset_directories(const PackOptions& options) {
 /// The source as it is now, in a directory of the caller's.
 Index scan_now(const Source& source, const PackOptions& options, const std::string& directory) {
   IndexOptions scan;
-  scan.any_pieces = true;
+  scan.views = true;
   scan.jobs = options.jobs;
   scan.progress = options.progress;
   (void)build_index_in(source, detect_format(source), directory, scan);
@@ -299,6 +300,8 @@ void write_shards(const Source& source, const WriteFormat& write, const Destinat
   reading.fetch_inline = true;
   const auto index = std::make_shared<Index>(destination.plan + "/source");
   const Conversion conversion = conversion_of(*index, write, options);
+  const ViewReading views = plan_views(*index, options);
+  reading.views = views.limits;
   Readers readers(index, reading);
   uint64_t samples = 0;
   uint64_t bytes = 0;
@@ -320,8 +323,7 @@ void write_shards(const Source& source, const WriteFormat& write, const Destinat
   }
   check_space(destination, plan, tasks);
   if (options.progress != nullptr) options.progress->begin("packing", samples, bytes);
-  const unsigned jobs = options.jobs != 0 ? options.jobs : usable_cores();
-  parallel_for(tasks.size(), jobs, [&](size_t i) {
+  parallel_for(tasks.size(), views.writers, [&](size_t i) {
     Task& task = tasks[i];
     if (task.entry) return;
     const PlannedDataset& dataset = plan.datasets[task.dataset];

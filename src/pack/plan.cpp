@@ -18,6 +18,7 @@
 #include "index/duplicates.h"
 #include "os/output_file.h"
 #include "pack/out_sample.h"
+#include "pack/views.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
@@ -397,7 +398,7 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
                const std::string& source_name, const std::string& source_index,
                const std::string& directory, const PackOptions& options) {
   IndexOptions scan;
-  scan.any_pieces = true;
+  scan.views = true;
   scan.earlier = source_index;
   scan.jobs = options.jobs;
   scan.progress = options.progress;
@@ -416,6 +417,8 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
   plan.left_out = scanned.faults;
 
   const auto index = std::make_shared<Index>(directory + "/source");
+  refuse_other_orders(*index, source.file.empty() ? source.root : source.root + "/" + source.file,
+                      write, options);
   ReaderOptions reading;
   reading.fetch_inline = true;
   const Reader reader(index, reading);
