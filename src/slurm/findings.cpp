@@ -45,9 +45,12 @@ void judge_memory(const SlurmJob& job, const JobUse& use, std::vector<JobFinding
   constexpr double kTight = 0.95;
   if (static_cast<double>(peak) > kTight * static_cast<double>(granted)) {
     if (enough * kGibi <= granted) return;
-    findings.push_back({fmt::format("asked {}{}, peak {}: next to nothing to spare{}",
-                                    format_bytes(granted), per_node, format_bytes(peak), instead),
-                        memory_line(enough)});
+    const bool ended_so = job.state != "COMPLETED" && !job.active();
+    findings.push_back(
+        {fmt::format("asked {}{}, peak {}: {}{}", format_bytes(granted), per_node,
+                     format_bytes(peak),
+                     ended_so ? "probably what ended it" : "next to nothing to spare", instead),
+         memory_line(enough)});
   } else if (enough * kGibi <= granted - granted / 4 &&
              job.elapsed_s.value_or(0) >= kWorthJudging) {
     findings.push_back({fmt::format("asked {}{}, peak {}{}", format_bytes(granted), per_node,

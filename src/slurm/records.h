@@ -52,13 +52,4 @@ struct SlurmJob {
   }
 };
 
-/// A node of a running job, as a program that was started there saw it.
-struct SlurmNodeUse {
-  std::string node;
-  double cpu_s = 0;
-  uint64_t memory = 0;                 // anonymous and shared
-  std::optional<uint64_t> page_cache;  // where a cgroup of the job tells
-  uint64_t processes = 0, threads = 0;
-};
-
 }  // namespace stoker
