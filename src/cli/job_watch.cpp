@@ -155,10 +155,12 @@ int report_node(unsigned every_s, Progress& progress) {
   if (job.empty()) {
     throw Error(ErrorKind::usage, "--here is for the nodes of a job: $SLURM_JOB_ID is not set");
   }
-  while (true) {
+  while (!progress.stop) {  // by the end of the job, which is no failure
     print(to_line(look_at_node(job)));
-    wait_for(every_s, progress);
+    for (unsigned tenth = 0; tenth < 10 * every_s && !progress.stop; ++tenth)
+      ::poll(nullptr, 0, 100);
   }
+  return kExitDone;
 }
 
 }  // namespace stoker
