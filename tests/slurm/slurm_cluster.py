@@ -2,6 +2,7 @@
 """A cluster that tests/slurm/cluster started, as tests use it."""
 
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -40,7 +41,11 @@ class Cluster:
         ).require(status)
 
     def stoker(self, *arguments, **options) -> Finished:
-        return self.run(program(), *arguments, **options)
+        """The program, from where every user and node can reach it."""
+        copy = self.shared / "stoker"
+        if not copy.exists():
+            shutil.copy2(program(), copy)
+        return self.run(copy, *arguments, **options)
 
     def submit(self, script: str, *options: str, user: int = 0) -> int:
         """The number of the job that runs this text under bash."""

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import stoker
 from slurm_cluster import NOBODY
 from stoker_program import program
 
@@ -33,7 +34,7 @@ def jobs(cluster):
         "memory": cluster.submit(f"srun {python} {FOOTPRINT} 900 1 20", "--mem=300M"),
         "failed": cluster.submit("exit 3", "--mem=100M"),
         "cancelled": cluster.submit("sleep 300", "--mem=100M"),
-        "running": cluster.submit(f"srun {python} {FOOTPRINT} 100 1 150", "--mem=400M", "-c2"),
+        "running": cluster.submit(f"srun {python} {FOOTPRINT} 100 1 60", "--mem=400M", "-c2"),
         "held": cluster.submit("true", "--hold"),
         "array": cluster.submit("sleep $SLURM_ARRAY_TASK_ID", "--array=1-3", "--mem=100M"),
         "evil": cluster.submit("sleep 1", f"--job-name={EVIL}", "--mem=100M"),
@@ -235,7 +236,6 @@ def test_page_describes_every_json_member(cluster, jobs):
 
 
 def test_python(cluster, jobs, monkeypatch):
-    stoker = pytest.importorskip("stoker")
     monkeypatch.setenv("SLURM_CONF", cluster.environment["SLURM_CONF"])
     cluster.wait(jobs["known"])
     result = stoker.job(jobs["known"])
