@@ -32,6 +32,7 @@ extern const Command kPackCommand;
 extern const Command kIndexCommand;
 extern const Command kCheckCommand;
 extern const Command kLoadCommand;
+extern const Command kStageCommand;
 extern const Command kTimeCommand;
 extern const Command kProbeCommand;
 extern const Command kScaleCommand;

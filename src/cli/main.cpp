@@ -22,7 +22,7 @@ namespace {
 
 /// Every command stoker knows.
 constexpr std::array kCommands = {&kPackCommand, &kIndexCommand, &kCheckCommand, &kLoadCommand,
-                                  &kTimeCommand, &kScaleCommand, &kProbeCommand, &kReportCommand};
+                                  &kStageCommand, &kTimeCommand, &kScaleCommand, &kProbeCommand, &kReportCommand};
 
 // Global because a signal handler sees nothing else.
 Progress progress_of_all;
