@@ -25,4 +25,5 @@ NB_MODULE(_core, module) {
   python::bind_measure(module);
   python::bind_probe(module);
   python::bind_report(module);
+  python::bind_stage(module);
 }

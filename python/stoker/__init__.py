@@ -36,6 +36,7 @@ from stoker._measure_results import (
 from stoker._meter import Meter, watch
 from stoker._preemption import Preempted
 from stoker._results import CheckResult, Comparison, Fault, Field, FieldSizes, IndexResult, PackResult, Shard
+from stoker._stage import StageResult, stage
 
 __all__ = [
     "CheckResult",
@@ -69,6 +70,7 @@ __all__ = [
     "ScaleRun",
     "Shard",
     "Shards",
+    "StageResult",
     "SteadyState",
     "StepTimes",
     "TimeResult",
@@ -82,6 +84,7 @@ __all__ = [
     "probe",
     "report",
     "scale",
+    "stage",
     "time",
     "transforms",
     "watch",

@@ -9,10 +9,12 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/progress_bar.h"
+#include "base/json.h"
 #include "cli/stage_report.h"
 #include "results/document.h"
 #include "stage/inventory.h"
 #include "stage/stage.h"
+#include "stage/stage_document.h"
 
 namespace stoker {
 namespace {

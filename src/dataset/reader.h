@@ -21,6 +21,7 @@ namespace stoker {
 
 struct ReaderOptions {
   std::vector<std::string> roots;  // where shards are looked for, in this order
+  std::optional<StagedRoot> staged = std::nullopt;  // looked for there before all of them
   unsigned threads = 0;            // 0: one per usable core
   bool verify = true;              // compare checksums where the index has them
   bool checksum = false;           // compute Item::crc also where the index has none

@@ -231,6 +231,12 @@ void SafeDirectory::remove(const std::string& name) const {
   }
 }
 
+void SafeDirectory::remove_empty(const std::string& name) const {
+  if (::unlinkat(descriptor_, name.c_str(), AT_REMOVEDIR) == 0) return;
+  if (errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST) return;
+  throw system_error(shown(name), "cannot remove", errno);
+}
+
 void SafeDirectory::remove_tree(const std::string& name) const {
   const std::optional<FileInfo> there = info(name);
   if (!there) return;

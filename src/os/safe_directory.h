@@ -58,6 +58,8 @@ class SafeDirectory {
 
   /// Nothing happens where it is gone already.
   void remove(const std::string& name) const;
+  /// A directory that has nothing in it; others stay.
+  void remove_empty(const std::string& name) const;
   /// With everything in it; other file systems that are mounted there are left alone.
   void remove_tree(const std::string& name) const;
   /// Into another directory, over what is there under that name.

@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::string_view kRemoving = "removing,";
+
 std::vector<std::string> places_of(const std::vector<std::string>& given) {
   std::vector<std::string> places = given;
   if (given.empty()) {
@@ -78,7 +80,7 @@ StagedItem look_at_copy(const std::string& place, const SafeDirectory& copy, uid
   TreeFacts facts;
   if (const auto data = copy.find("data")) {
     look_below(*data, facts);
-    if (item.complete) item.path = data->path();
+    if (item.complete) item.path = data->path() + name_from_json(text_of(state, "opens"));
   }
   item.bytes = facts.bytes;
   const int64_t now = time_of_day_ns();
@@ -101,7 +103,8 @@ void list_user(const std::string& place, const SafeDirectory& top, uid_t owner,
                std::vector<StagedItem>& items) {
   const std::vector<Reference> references = live_references(SafeDirectory(place), owner);
   for (const DirectoryEntry& entry : top.list()) {
-    if (entry.kind != FileKind::directory || entry.name == "refs") continue;
+    const bool other = entry.name == "refs" || entry.name.starts_with(kRemoving);
+    if (entry.kind != FileKind::directory || other) continue;
     try {
       const std::optional<SafeDirectory> copy = top.find(entry.name);
       if (!copy || copy->ownership().user != owner) continue;
@@ -137,6 +140,40 @@ std::vector<StagedItem> list_staged(const std::vector<std::string>& places) {
   return items;
 }
 
+namespace {
+
+/// What a clean that was killed had taken out of the way.
+void remove_leftovers(const SafeDirectory& top) {
+  for (const DirectoryEntry& entry : top.list()) {
+    const std::string_view name = entry.name;
+    if (!name.starts_with(kRemoving)) continue;
+    const int64_t written = top.info(entry.name).value_or(FileInfo{}).modified_ns;
+    if (!may_be_at_work(name.substr(kRemoving.size()), top, written)) top.remove_tree(entry.name);
+  }
+}
+
+/// Removes a copy unless somebody refers to it by now. It is taken out of the way first: who comes
+/// then refers to it and finds it gone, or is seen here.
+bool remove_copy(const SafeDirectory& place, const SafeDirectory& top, const std::string& name,
+                 bool even_in_use) {
+  const std::string aside = std::string(kRemoving) + work_mark();
+  top.rename(name, top, aside);
+  const std::vector<Reference> references = live_references(place, ::geteuid());
+  const bool in_use = std::any_of(references.begin(), references.end(),
+                                  [&](const Reference& one) { return one.copy == name; });
+  if (in_use && !even_in_use) {
+    try {
+      top.rename(aside, top, name);
+      return false;
+    } catch (const Error&) {  // they have begun anew
+    }
+  }
+  top.remove_tree(aside);
+  return true;
+}
+
+}  // namespace
+
 CleanResult clean_staged(const CleanOptions& options) {
   CleanResult result;
   for (const std::string& place : places_of(options.places)) {
@@ -155,10 +192,17 @@ CleanResult clean_staged(const CleanOptions& options) {
         result.kept.push_back(std::move(item));
         continue;
       }
-      top->remove_tree(fs::path(item.directory).filename().string());
+      const std::string name = fs::path(item.directory).filename().string();
+      if (!remove_copy(SafeDirectory(place), *top, name, options.all)) {
+        result.kept.push_back(std::move(item));
+        continue;
+      }
       result.bytes += item.bytes;
       result.removed.push_back(std::move(item));
     }
+    remove_leftovers(*top);
+    top->remove_empty("refs");
+    SafeDirectory(place).remove_empty(fs::path(top->path()).filename().string());
   }
   return result;
 }

@@ -121,6 +121,7 @@ struct Stager::State {
   std::vector<ShardToStage> shards;
   std::vector<size_t> wanted;
   std::string mark;
+  pid_t process = ::getpid();
   std::optional<SafeDirectory> top;
   std::optional<StagedCopy> copy;
   std::optional<HeldReference> reference;
@@ -153,9 +154,21 @@ void Stager::State::choose(uint64_t bytes) {
 void Stager::State::open_copy(uint64_t identity) {
   std::optional<gid_t> group;
   if (!options.group.empty()) group = group_named(options.group);
-  top = own_directory(target.place, group, true);
-  copy.emplace(*top, copy_name(paths, identity), group);
-  reference.emplace(*top, copy->modes, ::geteuid(), copy->name, mark);
+  const std::string name = copy_name(paths, identity);
+  // Somebody may clean at the same time: what is referred to and still there stays.
+  constexpr int kTries = 100;
+  for (int i = 0;; ++i) {
+    try {
+      reference.reset();
+      top = own_directory(target.place, group, true);
+      copy.emplace(*top, name, group);
+      reference.emplace(*top, copy->modes, ::geteuid(), name, mark);
+      const std::optional<FileInfo> there = top->info(name), own = copy->directory.info(".");
+      if (there && own && there->inode == own->inode) break;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::not_found || i >= kTries) throw;
+    }
+  }
   copy->remove_leftovers();
   target.data = copy->data.path();
   target.arrivals = copy->done.path();
@@ -197,12 +210,6 @@ Stager::Stager(const std::string& dataset, const StageOptions& options)
   state.paths.refuse_unfinished();
   state.target.packed = needs_packing(state.paths);
   if (state.target.packed) {
-    if (options.partial) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("{}: is packed on the way, which is all or nothing: pack it first (stoker "
-                              "pack) to stage a part",
-                              printable(dataset)));
-    }
     state.choose(0);
     state.open_copy(hash64(whole_path(state.paths)));
     state.target.payoff.known_from = "not known before the files are counted";
@@ -220,7 +227,11 @@ Stager::Stager(const std::string& dataset, const StageOptions& options)
 }
 
 Stager::~Stager() {
-  if (!state_ || !state_->copy) return;
+  if (state_->process != ::getpid()) {
+    // A fork of the process that stages: what lies there is that one's.
+    (void)state_.release();  // NOLINT(bugprone-unused-return-value)
+    return;
+  }
   try {
     state_->copy->parts.remove_tree(state_->mark);
   } catch (const Error&) {  // whoever comes next removes it
@@ -234,6 +245,7 @@ void Stager::State::write_state(const StageResult& result) {
             {"source", name_to_json(whole_path(paths))},
             {"format", result.format},
             {"packed", target.packed},
+            {"opens", name_to_json(target.path.substr(target.data.size()))},
             {"samples", result.samples},
             {"shards", result.shards},
             {"bytes", result.bytes},

@@ -15,7 +15,7 @@ namespace stoker {
 
 struct StageOptions {
   std::string place;     // a directory; empty: the largest fast one with room
-  bool partial = false;  // what fits; the rest is read from the source
+  bool partial = false;  // of shards, what fits; the rest is read from the source
   std::string group;     // whose members may read the copy; empty: this user alone
   unsigned jobs = 0;     // 0: enough to keep storage busy
   Progress* progress = nullptr;
