@@ -46,12 +46,15 @@ libjpeg-turbo-progs command:cjpeg
 zstd command:zstd
 git command:git
 chromium command:chromium
+xfsprogs file:/usr/sbin/mkfs.xfs
 TABLE
     bench) cat <<'TABLE' ;;
 libopencv-dev header:opencv4/opencv2/core.hpp
 libturbojpeg0-dev header:turbojpeg.h
 pkg-config command:pkg-config
 fio command:fio
+rsync command:rsync
+fpart command:fpsync
 TABLE
     clang) cat <<'TABLE' ;;
 clang-14 command:clang++-14

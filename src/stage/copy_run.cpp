@@ -86,12 +86,14 @@ Heartbeat::~Heartbeat() {
 }
 
 CopyRun::CopyRun(const OpenedDataset& source, const std::vector<ShardToStage>& shards,
-                 StagedCopy& copy, std::string mark, unsigned jobs, Progress* progress)
+                 StagedCopy& copy, std::string mark, unsigned jobs, bool partial,
+                 Progress* progress)
     : source_(source),
       shards_(shards),
       copy_(copy),
       mark_(std::move(mark)),
       jobs_(jobs),
+      partial_(partial),
       progress_(progress) {}
 
 bool CopyRun::present(size_t shard) const {
@@ -110,18 +112,30 @@ void CopyRun::bring(std::vector<size_t> wanted) {
     parallel_for(wanted.size(), jobs_, [&](size_t i) {
       const size_t shard = wanted[i];
       if (progress_ != nullptr) progress_->check_stop();
-      if (present(shard)) return;
+      if (present(shard) || full_) return;
       const Claim claim(copy_, number_name(shard), mark_);
       if (!claim.taken()) {
         const std::lock_guard lock(mutex_);
         with_others.push_back(shard);
       } else if (!present(shard)) {
-        copy(shard, inner);
+        copy_if_room(shard, inner);
       }
     });
     if (with_others.size() == wanted.size()) std::this_thread::sleep_for(kLook);
     std::sort(with_others.begin(), with_others.end());
     wanted = std::move(with_others);
+  }
+}
+
+void CopyRun::copy_if_room(size_t shard, unsigned threads) {
+  try {
+    copy(shard, threads);
+  } catch (const Error& error) {
+    const bool full = error.os_error() == ENOSPC || error.os_error() == EDQUOT;
+    if (!partial_ || !full) throw;
+    full_ = true;
+    const std::string part = copy_.parts.path() + "/" + mark_ + "/" + shards_[shard].path;
+    ::unlink(part.c_str());
   }
 }
 

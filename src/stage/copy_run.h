@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -19,7 +20,7 @@ namespace stoker {
 class CopyRun {
  public:
   CopyRun(const OpenedDataset& source, const std::vector<ShardToStage>& shards, StagedCopy& copy,
-          std::string mark, unsigned jobs, Progress* progress);
+          std::string mark, unsigned jobs, bool partial, Progress* progress);
 
   /// Whether a shard is there, whole.
   bool present(size_t shard) const;
@@ -34,6 +35,8 @@ class CopyRun {
 
  private:
   void copy(size_t shard, unsigned threads);
+  /// The same; where there turns out to be no room for it, it is left out if that is allowed.
+  void copy_if_room(size_t shard, unsigned threads);
   /// Samples of a shard whose bytes, as they were copied, are not those of the index.
   std::vector<Fault> bad_samples(const ShardToStage& shard, const std::string& root) const;
   bool index_is_whole(const std::string& directory) const;
@@ -46,6 +49,8 @@ class CopyRun {
   StagedCopy& copy_;
   std::string mark_;
   unsigned jobs_;
+  bool partial_;
+  std::atomic<bool> full_{false};
   Progress* progress_;
   std::mutex mutex_;
   uint64_t copied_bytes_ = 0;

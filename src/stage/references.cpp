@@ -101,6 +101,18 @@ void drop_references_of_job(const SafeDirectory& top) {
   }
 }
 
+void remove_dead_references(const SafeDirectory& top) {
+  const std::optional<SafeDirectory> directory = top.find(kReferences);
+  if (!directory) return;
+  for (const DirectoryEntry& entry : directory->list()) {
+    const std::optional<Reference> reference = parse(entry.name);
+    const std::optional<FileInfo> info = directory->info(entry.name);
+    if (!reference || !info || !reference->who.starts_with(kProcess)) continue;
+    const std::string mark = reference->who.substr(kProcess.size());
+    if (!may_be_at_work(mark, *directory, info->modified_ns)) directory->remove(entry.name);
+  }
+}
+
 std::vector<Reference> live_references(const SafeDirectory& place, uid_t owner) {
   std::vector<Reference> found;
   Jobs jobs;

@@ -41,6 +41,9 @@ class HeldReference {
 /// The job that this process is part of has no need for any copy any more.
 void drop_references_of_job(const SafeDirectory& top);
 
+/// Those of processes of this user that are no more.
+void remove_dead_references(const SafeDirectory& top);
+
 /// References at a place to copies of `owner` that still count, by whomever they are. Those of this
 /// user that do not count any more are removed.
 std::vector<Reference> live_references(const SafeDirectory& place, uid_t owner);

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -191,11 +192,11 @@ void Stager::State::check_room(CopyRun& run) {
   const uint64_t room = look_at_place(target.place).room;
   if (needed > room && !options.partial) throw no_room(target.place, needed, room);
   // Something is left for the index and for others.
-  constexpr uint64_t kLeftPart = 50;
-  uint64_t left = needed > room ? room - room / kLeftPart : needed;
+  constexpr uint64_t kLeftPart = 50, kBlock = 4096, kLeast = 4 * kBlock;
+  uint64_t left = needed > room ? room - std::min(room, room / kLeftPart + kLeast) : ~uint64_t{0};
   for (const size_t i : missing) {
     if (shards[i].size > left) continue;
-    left -= shards[i].size;
+    left -= std::min(left, round_up(shards[i].size, kBlock));
     wanted.push_back(i);
   }
 }
@@ -222,7 +223,7 @@ Stager::Stager(const std::string& dataset, const StageOptions& options)
   for (const ShardToStage& shard : state.shards) state.target.bytes += shard.size;
   state.choose(state.target.bytes);
   state.open_copy(identity_of(state.paths, state.shards));
-  CopyRun run(*state.source, state.shards, *state.copy, state.mark, 1, nullptr);
+  CopyRun run(*state.source, state.shards, *state.copy, state.mark, 1, options.partial, nullptr);
   state.check_room(run);
 }
 
@@ -273,7 +274,8 @@ StageResult Stager::State::copy_shards() {
   result.shards = shards.size();
   result.bytes = target.bytes;
   if (read_state(copy->directory).is_null()) write_state(result);
-  CopyRun run(*source, shards, *copy, mark, jobs_for(options.jobs), options.progress);
+  CopyRun run(*source, shards, *copy, mark, jobs_for(options.jobs), options.partial,
+              options.progress);
   if (options.progress != nullptr) {
     uint64_t bytes = 0;
     for (const size_t i : wanted) bytes += shards[i].size;
@@ -353,6 +355,9 @@ StageResult Stager::run() {
     StageResult result = state.target.packed ? state.pack_files() : state.copy_shards();
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     state.write_state(result);
+    // Of whoever died while this was at it.
+    state.copy->remove_leftovers();
+    remove_dead_references(*state.top);
     result.target = state.target;
     return result;
   } catch (const Error& error) {

@@ -13,7 +13,7 @@ import pytest
 from samples import differences, image_folder, noise, tree, write_files
 from stoker_program import clean_environment, program
 
-# 100 for the whole proof: STOKER_STAGE_KILLS=100 pytest tests/faults/test_stage.py -k at_random
+# 100 for the whole proof: STOKER_STAGE_KILLS=100 pytest tests/faults/test_stage_faults.py -k at_random
 KILLS = int(os.environ.get("STOKER_STAGE_KILLS", "12"))
 UID = os.geteuid()
 
