@@ -31,8 +31,7 @@ std::optional<StagedRoot> staged_root(nb::handle staged) {
 }
 
 /// The dataset, and how its index was made where that was necessary.
-nb::tuple open(nb::handle path, nb::handle list, unsigned jobs, bool verify,
-               nb::handle staged) {
+nb::tuple open(nb::handle path, nb::handle list, unsigned jobs, bool verify, nb::handle staged) {
   IndexOptions options;
   options.list = to_path(list);
   options.jobs = jobs;
@@ -43,10 +42,9 @@ nb::tuple open(nb::handle path, nb::handle list, unsigned jobs, bool verify,
   });
   nb::object built = nb::none();
   if (opened.built) built = to_dict(opened.result);
-  return nb::make_tuple(
-      std::make_unique<Dataset>(std::move(opened.index), std::move(opened.paths), verify,
-                                staged_root(staged)),
-      built);
+  return nb::make_tuple(std::make_unique<Dataset>(std::move(opened.index), std::move(opened.paths),
+                                                  verify, staged_root(staged)),
+                        built);
 }
 
 /// The same in another process, which is told where the index is.

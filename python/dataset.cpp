@@ -24,8 +24,7 @@ Dataset::Dataset(std::shared_ptr<const Index> index, DatasetPaths paths, bool ve
     : index_(std::move(index)),
       paths_(std::move(paths)),
       staged_(std::move(staged)),
-      reader_(index_,
-              ReaderOptions{.roots = {paths_.root}, .staged = staged_, .verify = verify}) {
+      reader_(index_, ReaderOptions{.roots = {paths_.root}, .staged = staged_, .verify = verify}) {
   for (const Field& field : index_->schema().fields) names_.push_back(to_str(field.name));
 }
 

@@ -5,11 +5,11 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/progress_bar.h"
-#include "base/json.h"
 #include "cli/stage_report.h"
 #include "results/document.h"
 #include "stage/inventory.h"
@@ -47,8 +47,8 @@ double parse_time(const std::string& text) {
     const bool fits = failed == std::errc() && rest + 1 == end && *rest == letter;
     if (fits && number >= 0 && std::isfinite(number)) return number * seconds;
   }
-  throw Error(ErrorKind::usage,
-              fmt::format("--older '{}': should be a time such as 90m, 12h or 7d", printable(text)));
+  throw Error(ErrorKind::usage, fmt::format("--older '{}': should be a time such as 90m, 12h or 7d",
+                                            printable(text)));
 }
 
 int list_places(const Arguments& arguments) {

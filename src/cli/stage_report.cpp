@@ -27,13 +27,15 @@ std::string users_of(const StagedItem& item) {
       ++processes;
     }
   }
-  if (processes > 0) users.push_back(processes == 1 ? "1 process" : fmt::format("{} processes", processes));
+  if (processes > 0)
+    users.push_back(processes == 1 ? "1 process" : fmt::format("{} processes", processes));
   return users.empty() ? "nobody" : fmt::format("{}", fmt::join(users, ", "));
 }
 
 std::string verified_line(const StageResult& result) {
   if (!result.verified) return "";
-  if (result.target.packed) return "verified: every sample, by the checksum it got while it was packed\n";
+  if (result.target.packed)
+    return "verified: every sample, by the checksum it got while it was packed\n";
   return result.checksums_made
              ? "verified: every byte read back; the index had no checksums, the copy's has\n"
              : "verified: every sample, by the checksums of the index\n";
@@ -48,8 +50,8 @@ std::string payoff_line(const Payoff& payoff) {
     text += "reading there saves nothing: it does not";
   } else {
     const double epochs = payoff.pays_after->value;
-    text += fmt::format("each epoch saves {}: after {:.{}f} epochs", interval(*payoff.epoch_saves_s),
-                        epochs, epochs < 10 ? 1 : 0);
+    text += fmt::format("each epoch saves {}: after {:.{}f} epochs",
+                        interval(*payoff.epoch_saves_s), epochs, epochs < 10 ? 1 : 0);
   }
   return fmt::format("{}\n  (by {}, read front to back)\n", text, payoff.known_from);
 }
@@ -63,9 +65,10 @@ std::string stage_report(const StageResult& result, const Style& style) {
                        counted(result.samples, "sample"),
                        counted_shards(result.shards, result.format), format_bytes(result.bytes));
   } else {
-    text = fmt::format("{} {} in {} ({})", style.good(target.packed ? "packed and staged" : "staged"),
-                       format_bytes(copied), format_duration(result.seconds),
-                       format_rate(static_cast<double>(copied) / result.seconds));
+    text =
+        fmt::format("{} {} in {} ({})", style.good(target.packed ? "packed and staged" : "staged"),
+                    format_bytes(copied), format_duration(result.seconds),
+                    format_rate(static_cast<double>(copied) / result.seconds));
     if (result.reused_bytes > 0) {
       text += fmt::format("; {} were there", format_bytes(result.reused_bytes));
     }
@@ -76,13 +79,16 @@ std::string stage_report(const StageResult& result, const Style& style) {
   text += verified_line(result);
   if (!target.packed && copied > 0) text += payoff_line(target.payoff);
   if (!result.faults.empty()) {
-    text += style.bad(fmt::format("{} cannot be staged as indexed:", counted(result.faults.size(), "sample"))) +
+    text += style.bad(fmt::format("{} cannot be staged as indexed:",
+                                  counted(result.faults.size(), "sample"))) +
             "\n" + list_faults(result.faults, result.faults.size(), style);
   }
   if (!result.complete) {
-    return text + fmt::format("not there: {} of {} shards; stoker.Loader({}, stage=True) reads them from the "
-                              "source\n",
-                              result.missing_shards, result.shards, python_literal(target.source));
+    return text +
+           fmt::format(
+               "not there: {} of {} shards; stoker.Loader({}, stage=True) reads them from the "
+               "source\n",
+               result.missing_shards, result.shards, python_literal(target.source));
   }
   return text + next_steps("stoker check", "verify it again", target.path, style);
 }
@@ -92,11 +98,19 @@ std::string staged_list_report(const std::vector<StagedItem>& items, const Style
   std::vector<std::vector<std::string>> rows;
   for (const StagedItem& item : items) {
     rows.push_back({printable(item.directory), item.source.empty() ? "?" : printable(item.source),
-                    item.own ? "yours" : fmt::format("user {}", item.owner), format_bytes(item.bytes),
-                    format_duration(item.age_s), item.complete ? "whole" : "a part", users_of(item),
+                    item.own ? "yours" : fmt::format("user {}", item.owner),
+                    format_bytes(item.bytes), format_duration(item.age_s),
+                    item.complete ? "whole" : "a part", users_of(item),
                     item.purged_in_days ? fmt::format("{:.0f} days", *item.purged_in_days) : "-"});
   }
-  return table({{"copy"}, {"of"}, {"whose"}, {"size", true}, {"age", true}, {"state"}, {"used by"}, {"deleted in", true}},
+  return table({{"copy"},
+                {"of"},
+                {"whose"},
+                {"size", true},
+                {"age", true},
+                {"state"},
+                {"used by"},
+                {"deleted in", true}},
                rows, style);
 }
 
@@ -110,7 +124,9 @@ std::string clean_report(const CleanResult& result, const Style& style) {
                         item.references.empty() ? "not old enough" : "used by " + users_of(item));
   }
   return text + fmt::format("{} {} in {}\n", style.good("freed"), format_bytes(result.bytes),
-                            result.removed.size() == 1 ? "1 copy" : fmt::format("{} copies", result.removed.size()));
+                            result.removed.size() == 1
+                                ? "1 copy"
+                                : fmt::format("{} copies", result.removed.size()));
 }
 
 }  // namespace stoker

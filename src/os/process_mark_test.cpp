@@ -33,7 +33,8 @@ TEST(ProcessMark, OfAnotherHostBootContainerOrStart) {
 }
 
 TEST(ProcessMark, NoSuchName) {
-  for (const char* text : {"", ",", "a,b,c,d,e", "a,b,c,-1,e", "a,b,c,0,e", "a,b,c,1", "a,b,c,1x,2"}) {
+  for (const char* text :
+       {"", ",", "a,b,c,d,e", "a,b,c,-1,e", "a,b,c,0,e", "a,b,c,1", "a,b,c,1x,2"}) {
     EXPECT_EQ(process_lives(text), Alive::no) << text;
   }
 }

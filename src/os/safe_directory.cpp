@@ -186,8 +186,8 @@ std::optional<Ownership> SafeDirectory::ownership(const std::string& name) const
 }
 
 int SafeDirectory::create(const std::string& name, uint32_t mode) const {
-  const int made = ::openat(descriptor_, name.c_str(),
-                            O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+  const int made =
+      ::openat(descriptor_, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   if (made < 0 && errno != EEXIST) throw system_error(shown(name), "cannot create", errno);
   return made;
 }

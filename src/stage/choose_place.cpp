@@ -21,8 +21,8 @@ namespace stoker {
 namespace {
 
 /// Of one node alone: what other file systems are is not known, or they are shared.
-constexpr std::array<std::string_view, 9> kLocalTypes = {
-    "ext4", "ext3", "ext2", "xfs", "btrfs", "zfs", "f2fs", "tmpfs", "overlay"};
+constexpr std::array<std::string_view, 9> kLocalTypes = {"ext4", "ext3", "ext2",  "xfs",    "btrfs",
+                                                         "zfs",  "f2fs", "tmpfs", "overlay"};
 constexpr std::array<std::string_view, 5> kPlaces = {"$SLURM_TMPDIR", "/scr", "/local/scratch",
                                                      "$TMPDIR", "/dev/shm"};
 
@@ -48,10 +48,9 @@ std::string described(const StagePlace& place) {
   const std::string name = place.known_as.empty() || place.known_as == place.path
                                ? printable(place.path)
                                : fmt::format("{} ({})", printable(place.path), place.known_as);
-  return place.problem.empty()
-             ? fmt::format("{}: {} free{}", name, format_bytes(place.room),
-                           place.in_memory ? ", in memory" : "")
-             : fmt::format("{}: {}", name, place.problem);
+  return place.problem.empty() ? fmt::format("{}: {} free{}", name, format_bytes(place.room),
+                                             place.in_memory ? ", in memory" : "")
+                               : fmt::format("{}: {}", name, place.problem);
 }
 
 }  // namespace
@@ -67,7 +66,8 @@ StagePlace look_at_place(const std::string& path) {
   place.room = facts.free_bytes.value_or(0);
   if (facts.quota && facts.quota->limit_bytes > 0) {
     const Quota& quota = *facts.quota;
-    place.room = std::min(place.room, quota.limit_bytes - std::min(quota.limit_bytes, quota.used_bytes));
+    place.room =
+        std::min(place.room, quota.limit_bytes - std::min(quota.limit_bytes, quota.used_bytes));
   }
   if (place.in_memory) place.room = std::min(place.room, memory_left());
   if (!facts.writable) place.problem = "cannot be written";
@@ -119,16 +119,16 @@ ChosenPlace choose_place(const std::vector<StagePlace>& places, uint64_t bytes, 
     }
   }
   if (best == nullptr) {
-    throw Error(ErrorKind::io,
-                fmt::format("no place on this node to stage to: name one{}{}",
-                            all.empty() ? "" : "; looked at:", all));
+    throw Error(ErrorKind::io, fmt::format("no place on this node to stage to: name one{}{}",
+                                           all.empty() ? "" : "; looked at:", all));
   }
   if (best->room < bytes && !partial) {
-    throw Error(ErrorKind::io,
-                fmt::format("no place on this node has room for {}: name another, add --partial, or "
-                            "make room (stoker stage --clean); looked at:{}",
-                            format_bytes(bytes), all),
-                ENOSPC);
+    throw Error(
+        ErrorKind::io,
+        fmt::format("no place on this node has room for {}: name another, add --partial, or "
+                    "make room (stoker stage --clean); looked at:{}",
+                    format_bytes(bytes), all),
+        ENOSPC);
   }
   return {best->path, fmt::format("the most room of this node's own places; looked at:{}", all)};
 }

@@ -52,10 +52,12 @@ void copy_small_file(const std::string& from, const SafeDirectory& to, const std
   std::string_view left = contents;
   while (!left.empty()) {
     const ssize_t put = ::write(file.descriptor, left.data(), left.size());
-    if (put < 0 && errno != EINTR) throw system_error(to.path() + "/" + name, "cannot write", errno);
+    if (put < 0 && errno != EINTR)
+      throw system_error(to.path() + "/" + name, "cannot write", errno);
     left.remove_prefix(static_cast<size_t>(std::max<ssize_t>(0, put)));
   }
-  if (::fsync(file.descriptor) != 0) throw system_error(to.path() + "/" + name, "cannot sync", errno);
+  if (::fsync(file.descriptor) != 0)
+    throw system_error(to.path() + "/" + name, "cannot sync", errno);
 }
 
 }  // namespace
@@ -257,11 +259,11 @@ void CopyRun::make_index(const SafeDirectory& part, const std::string& name) {
   const std::vector<size_t> differing = differing_shards(directory);
   if (!differing.empty()) {
     for (const size_t shard : differing) copy_.done.remove(number_name(shard));
-    throw Error(ErrorKind::corrupt,
-                fmt::format("{}/{}: what lies there is not what was written: run again to copy it "
-                            "anew, and if that happens again, choose another place",
-                            printable(copy_.data.path()),
-                            printable(shards_[differing.front()].path)));
+    throw Error(
+        ErrorKind::corrupt,
+        fmt::format("{}/{}: what lies there is not what was written: run again to copy it "
+                    "anew, and if that happens again, choose another place",
+                    printable(copy_.data.path()), printable(shards_[differing.front()].path)));
   }
   faults_.insert(faults_.end(), made.faults.begin(), made.faults.end());
   checksums_made_ = true;

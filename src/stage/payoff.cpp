@@ -70,11 +70,12 @@ Estimate slower(const Estimate& a, const Estimate& b) {
 Payoff estimate_payoff(const std::string& source, const std::string& place, uint64_t copy_bytes,
                        uint64_t epoch_bytes, const std::string& profiles) {
   Payoff payoff;
-  const std::optional<Profile> from = profile_of(source, profiles), to = profile_of(place, profiles);
+  const std::optional<Profile> from = profile_of(source, profiles),
+                               to = profile_of(place, profiles);
   if (!from || !to) {
-    payoff.known_from = fmt::format("not known: run stoker probe {}{}{}",
-                                    from ? "" : printable(source), from || to ? "" : " ",
-                                    to ? "" : printable(place));
+    payoff.known_from =
+        fmt::format("not known: run stoker probe {}{}{}", from ? "" : printable(source),
+                    from || to ? "" : " ", to ? "" : printable(place));
     return payoff;
   }
   const Estimate here = time_of(epoch_bytes, *from->place.best("read"));

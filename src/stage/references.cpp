@@ -23,7 +23,8 @@ constexpr std::string_view kJob = "job,", kProcess = "process,";
 /// This job's number; empty outside of one, and for what is no number.
 std::string own_job() {
   const std::string job = environment("SLURM_JOB_ID");
-  const bool number = std::all_of(job.begin(), job.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool number =
+      std::all_of(job.begin(), job.end(), [](char c) { return c >= '0' && c <= '9'; });
   return number ? job : "";
 }
 

@@ -12,8 +12,8 @@
 namespace stoker {
 
 // A reference is an empty file whose name says all: it is there at once, or not at all. Each user's
-// lie in the directory of their own, also those to the copy of another one of a group: nobody writes
-// to what is somebody else's.
+// lie in the directory of their own, also those to the copy of another one of a group: nobody
+// writes to what is somebody else's.
 
 /// A process or job that needs a copy.
 struct Reference {

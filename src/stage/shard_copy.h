@@ -38,9 +38,9 @@ struct CopiedShard {
   bool matches = true;  // the index's checksums, where it has any
 };
 
-/// Copies a shard from below `root` to the open file `to`, which is new. Every byte is looked at while
-/// it is in memory. On return the bytes are on the disk. Throws Error(corrupt) where the shard is not
-/// the one that was indexed, or changes meanwhile.
+/// Copies a shard from below `root` to the open file `to`, which is new. Every byte is looked at
+/// while it is in memory. On return the bytes are on the disk. Throws Error(corrupt) where the
+/// shard is not the one that was indexed, or changes meanwhile.
 CopiedShard copy_shard(FileSystem& file_system, const std::string& root, const ShardToStage& shard,
                        int to, const std::string& to_path, const ShardCopyOptions& options);
 

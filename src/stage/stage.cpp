@@ -78,9 +78,8 @@ bool needs_packing(const DatasetPaths& paths) {
   const Detected detected = detect_format(source_at(paths, "", nullptr));
   const std::vector<Part>& parts = detected.layout.parts;
   return detected.format->name == "folder" ||
-         std::any_of(parts.begin(), parts.end(), [](const Part& part) {
-           return part.compression != Compression::none;
-         });
+         std::any_of(parts.begin(), parts.end(),
+                     [](const Part& part) { return part.compression != Compression::none; });
 }
 
 /// Copying waits for storage, not for cores.
@@ -90,20 +89,22 @@ unsigned jobs_for(unsigned wanted) {
 }
 
 Error no_room(const std::string& place, uint64_t needed, uint64_t room) {
-  return {ErrorKind::io,
-          fmt::format("{}: {} are needed, {} are free: choose another place, add --partial to stage "
-                      "what fits, or make room (stoker stage --clean)",
-                      printable(place), format_bytes(needed), format_bytes(room)),
-          ENOSPC};
+  return {
+      ErrorKind::io,
+      fmt::format("{}: {} are needed, {} are free: choose another place, add --partial to stage "
+                  "what fits, or make room (stoker stage --clean)",
+                  printable(place), format_bytes(needed), format_bytes(room)),
+      ENOSPC};
 }
 
 /// What a failure at the place means, and what to do.
 Error explained(const Error& error, const std::string& place) {
   std::string advice;
   if (error.os_error() == ENOSPC || error.os_error() == EDQUOT) {
-    advice = fmt::format("{} is full, or your quota there is: what is staged stays; make room (stoker "
-                         "stage --clean), or add --partial, and run again to go on",
-                         printable(place));
+    advice = fmt::format(
+        "{} is full, or your quota there is: what is staged stays; make room (stoker "
+        "stage --clean), or add --partial, and run again to go on",
+        printable(place));
   } else if (std::error_code failed; !fs::is_directory(place, failed)) {
     advice = fmt::format("{} has disappeared; the source is untouched", printable(place));
   }
@@ -188,7 +189,8 @@ void Stager::State::check_room(CopyRun& run) {
     missing.push_back(i);
     needed += shards[i].size;
   }
-  target.payoff = estimate_payoff(paths.root, target.place, needed, target.bytes, profile_directory());
+  target.payoff =
+      estimate_payoff(paths.root, target.place, needed, target.bytes, profile_directory());
   const uint64_t room = look_at_place(target.place).room;
   if (needed > room && !options.partial) throw no_room(target.place, needed, room);
   // Something is left for the index and for others.
@@ -303,10 +305,11 @@ StageResult Stager::State::copy_shards() {
 void Stager::State::remove_changed() {
   for (const Reference& other : live_references(SafeDirectory(target.place), ::geteuid())) {
     if (other.copy != copy->name || other.who.ends_with(mark)) continue;
-    throw Error(ErrorKind::io,
-                fmt::format("{}: the source has changed since it was staged, and the copy is in use "
-                            "({}): run again when that has ended, or choose another place",
-                            printable(target.path), printable(other.who)));
+    throw Error(
+        ErrorKind::io,
+        fmt::format("{}: the source has changed since it was staged, and the copy is in use "
+                    "({}): run again when that has ended, or choose another place",
+                    printable(target.path), printable(other.who)));
   }
   for (const DirectoryEntry& entry : copy->data.list()) copy->data.remove_tree(entry.name);
 }
@@ -353,7 +356,8 @@ StageResult Stager::run() {
   try {
     const Heartbeat heartbeat(*state.copy, state.mark);
     StageResult result = state.target.packed ? state.pack_files() : state.copy_shards();
-    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    result.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     state.write_state(result);
     // Of whoever died while this was at it.
     state.copy->remove_leftovers();

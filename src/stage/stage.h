@@ -40,8 +40,8 @@ struct StageResult {
   std::string format;
   uint64_t samples = 0, shards = 0, bytes = 0;  // of the dataset
   uint64_t staged_bytes = 0;                    // that lie there now
-  uint64_t reused_bytes = 0;                    // of them: were there, or came from others meanwhile
-  uint64_t missing_shards = 0;                  // did not fit, or are damaged in the source
+  uint64_t reused_bytes = 0;    // of them: were there, or came from others meanwhile
+  uint64_t missing_shards = 0;  // did not fit, or are damaged in the source
   bool complete = false;
   /// Every sample that lies there was compared with its checksum; where the source's index had
   /// none, with one that was made from the source's bytes while they were in memory.

@@ -29,19 +29,21 @@ void check_place(const SafeDirectory& place) {
   const Ownership owner = place.ownership();
   const bool anybody = (owner.mode & S_IWOTH) != 0;
   if (!anybody || (owner.mode & S_ISVTX) != 0) return;
-  throw Error(ErrorKind::permission,
-              fmt::format("{}: anybody may rename what lies there (it is world-writable without the "
-                          "sticky bit): choose another place, or a directory of your own below it",
-                          printable(place.path())));
+  throw Error(
+      ErrorKind::permission,
+      fmt::format("{}: anybody may rename what lies there (it is world-writable without the "
+                  "sticky bit): choose another place, or a directory of your own below it",
+                  printable(place.path())));
 }
 
 void check_own(const SafeDirectory& top) {
   const Ownership owner = top.ownership();
   if (owner.user != ::geteuid()) {
-    throw Error(ErrorKind::permission,
-                fmt::format("{}: belongs to user {}, not to you: somebody has taken this name; choose "
-                            "another place",
-                            printable(top.path()), owner.user));
+    throw Error(
+        ErrorKind::permission,
+        fmt::format("{}: belongs to user {}, not to you: somebody has taken this name; choose "
+                    "another place",
+                    printable(top.path()), owner.user));
   }
   if ((owner.mode & (S_IWGRP | S_IWOTH)) != 0) {
     throw Error(ErrorKind::permission,

@@ -26,8 +26,8 @@ namespace stoker {
 //       parts/MARK,N/          what that process has not finished
 //       done/12 -> CRC         shard 12 is there, and that is its checksum
 //
-// No locks: a claim only saves others the work. Who finds a claim of a dead process takes it over; if
-// two do, both write to names of their own, and what they rename into place is the same.
+// No locks: a claim only saves others the work. Who finds a claim of a dead process takes it over;
+// if two do, both write to names of their own, and what they rename into place is the same.
 
 inline constexpr const char* kStateName = "state.json";
 
@@ -64,7 +64,8 @@ struct StagedCopy {
   void remove_leftovers() const;
 };
 
-/// Tells other processes who does a piece of work, a shard's number or a name, as long as it exists.
+/// Tells other processes who does a piece of work, a shard's number or a name, as long as it
+/// exists.
 class Claim {
  public:
   /// Takes over from a process that is no more, and removes what that has not finished.
