@@ -47,6 +47,13 @@ zstd command:zstd
 git command:git
 chromium command:chromium
 xfsprogs file:/usr/sbin/mkfs.xfs
+slurmctld command:slurmctld
+slurmd command:slurmd
+slurmdbd command:slurmdbd
+slurm-client command:sacct
+munge command:munged
+mariadb-server command:mariadbd
+mariadb-client command:mariadb
 TABLE
     bench) cat <<'TABLE' ;;
 libopencv-dev header:opencv4/opencv2/core.hpp

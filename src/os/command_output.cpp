@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -14,54 +16,89 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kMostOutput = 1 << 20;
+constexpr size_t kMostOutput = 64 << 20;
 
-/// Reads until the other end is closed; false where that takes too long.
-bool read_all(int descriptor, double seconds, std::string& text) {
+struct Pipe {
+  Pipe() {
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) ends = {-1, -1};
+  }
+  ~Pipe() {
+    for (const int end : ends) {
+      if (end >= 0) ::close(end);
+    }
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  void close_writer() {
+    ::close(ends[1]);
+    ends[1] = -1;
+  }
+
+  std::array<int, 2> ends{};
+};
+
+/// One read; false when the other end is closed.
+bool read_piece(int descriptor, std::string& text) {
+  char piece[4096];
+  const ssize_t got = ::read(descriptor, piece, sizeof(piece));
+  if (got > 0) text.append(piece, static_cast<size_t>(got));
+  return got > 0 || (got < 0 && errno == EINTR);
+}
+
+/// Reads both until they are closed; false where that takes too long.
+bool read_all(std::array<int, 2> descriptors, double seconds, CommandAnswer& answer) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  while (text.size() < kMostOutput) {
+  const std::array<std::string*, 2> texts = {&answer.output, &answer.errors};
+  while (descriptors[0] >= 0 || descriptors[1] >= 0) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
     if (left.count() <= 0) return false;
-    pollfd waiting{descriptor, POLLIN, 0};
-    if (::poll(&waiting, 1, static_cast<int>(left.count())) <= 0) continue;
-    char piece[4096];
-    const ssize_t got = ::read(descriptor, piece, sizeof(piece));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return got == 0;
-    text.append(piece, static_cast<size_t>(got));
+    std::array<pollfd, 2> waiting = {
+        {{descriptors[0], POLLIN, 0}, {descriptors[1], POLLIN, 0}}};  // -1 is passed over
+    if (::poll(waiting.data(), waiting.size(), static_cast<int>(left.count())) <= 0) continue;
+    for (size_t i = 0; i < waiting.size(); ++i) {
+      if (waiting[i].revents == 0) continue;
+      if (!read_piece(descriptors[i], *texts[i])) descriptors[i] = -1;
+      if (texts[i]->size() > kMostOutput) return false;
+    }
   }
-  return false;
+  return true;
 }
 
 }  // namespace
 
-std::optional<std::string> command_output(const std::vector<std::string>& words, double seconds) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+CommandAnswer command_answer(const std::vector<std::string>& words, double seconds) {
+  CommandAnswer answer;
+  Pipe output, errors;
+  if (output.ends[0] < 0 || errors.ends[0] < 0) return answer;
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output.ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors.ends[1], STDERR_FILENO);
   pid_t child = 0;
-  const int failed =
-      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  answer.found =
+      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ) == 0;
   posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[1]);
-  std::string text;
-  const bool whole = failed == 0 && read_all(ends[0], seconds, text);
-  ::close(ends[0]);
-  if (failed != 0) return std::nullopt;
+  output.close_writer();
+  errors.close_writer();
+  if (!answer.found) return answer;
+  const bool whole = read_all({output.ends[0], errors.ends[0]}, seconds, answer);
   if (!whole) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!whole || !WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
-  return text;
+  if (whole && WIFEXITED(status)) answer.status = WEXITSTATUS(status);
+  return answer;
+}
+
+std::optional<std::string> command_output(const std::vector<std::string>& words, double seconds) {
+  CommandAnswer answer = command_answer(words, seconds);
+  if (!answer.found || answer.status != 0) return std::nullopt;
+  return std::move(answer.output);
 }
 
 }  // namespace stoker

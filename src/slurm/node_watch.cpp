@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "slurm/node_use.h"
+
+namespace stoker {
+namespace {
+
+/// This program, which the nodes find at the same path where its directory is shared.
+std::string own_path() {
+  char path[PATH_MAX];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  return length > 0 ? std::string(path, static_cast<size_t>(length)) : "stoker";
+}
+
+}  // namespace
+
+NodeWatch::NodeWatch(const std::string& job, size_t nodes, unsigned every_s) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return;
+  const std::vector<std::string> words = {"srun",
+                                          "--overlap",
+                                          "--jobid=" + job,
+                                          fmt::format("--nodes={}", nodes),
+                                          fmt::format("--ntasks={}", nodes),
+                                          "--ntasks-per-node=1",
+                                          "--cpus-per-task=1",
+                                          "--mem=0",
+                                          "--gres=none",
+                                          "--input=none",
+                                          "--unbuffered",
+                                          "--quiet",
+                                          "--chdir=/",
+                                          own_path(),
+                                          "job",
+                                          "--here",
+                                          fmt::format("--every={}", every_s)};
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  // Not in our group: Ctrl-C is for us, and we end it in order.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  const int failed =
+      ::posix_spawnp(&child_, arguments[0], &actions, &attributes, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  ::close(ends[1]);
+  if (failed != 0) {
+    child_ = -1;
+    ::close(ends[0]);
+    return;
+  }
+  output_ = ends[0];
+}
+
+NodeWatch::~NodeWatch() {
+  if (output_ >= 0) ::close(output_);
+  if (child_ < 0) return;
+  ::kill(child_, SIGTERM);
+  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+std::vector<NodeUse> NodeWatch::next(double seconds) {
+  std::vector<NodeUse> uses;
+  pollfd waiting{output_, POLLIN, 0};
+  if (::poll(&waiting, 1, static_cast<int>(seconds * 1000)) <= 0 || output_ < 0) return uses;
+  char piece[65536];
+  const ssize_t got = ::read(output_, piece, sizeof piece);
+  if (got < 0 && errno == EINTR) return uses;
+  if (got <= 0) {
+    ::close(output_);
+    output_ = -1;
+    return uses;
+  }
+  begun_.append(piece, static_cast<size_t>(got));
+  for (size_t end = begun_.find('\n'); end != std::string::npos; end = begun_.find('\n')) {
+    if (auto use = node_use_from(std::string_view(begun_).substr(0, end))) {
+      uses.push_back(std::move(*use));
+    }
+    begun_.erase(0, end + 1);
+  }
+  constexpr size_t kMostLine = 1 << 20;  // what is longer is not from us
+  if (begun_.size() > kMostLine) begun_.clear();
+  return uses;
+}
+
+}  // namespace stoker

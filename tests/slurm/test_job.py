@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stoker job on a real Slurm: figures beside the kernel's and seff's formulas, every state, and what goes wrong."""
+
+import json
+import re
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import NOBODY
+from stoker_program import program
+
+FOOTPRINT = Path(__file__).with_name("footprint.py")
+EVIL = "a'b\"c;$(touch pwned)|`id`\x1f9\n1.batch\x1fCOMPLETED"
+
+
+@pytest.fixture(scope="session")
+def jobs(cluster):
+    """Jobs of all kinds, submitted at once; the slow ones end while tests look at the others."""
+    python = sys.executable
+    het = cluster.shared / "het.sh"
+    het.write_text(
+        "#!/bin/bash\n#SBATCH -n1 --mem=200M --output=/dev/null\n#SBATCH hetjob\n#SBATCH -n2 --mem=300M\n"
+        "srun --het-group=0,1 sleep 1\n"
+    )
+    made = {
+        "known": cluster.submit(
+            f"srun {python} {FOOTPRINT} 1500 2 12 {cluster.shared}/truth.json", "-c4", "--mem=4G", "--time=60"
+        ),
+        "timeout": cluster.submit("sleep 300", "--time=1", "--mem=100M"),
+        "memory": cluster.submit(f"srun {python} {FOOTPRINT} 900 1 20", "--mem=300M"),
+        "failed": cluster.submit("exit 3", "--mem=100M"),
+        "cancelled": cluster.submit("sleep 300", "--mem=100M"),
+        "running": cluster.submit(f"srun {python} {FOOTPRINT} 100 1 150", "--mem=400M", "-c2"),
+        "held": cluster.submit("true", "--hold"),
+        "array": cluster.submit("sleep $SLURM_ARRAY_TASK_ID", "--array=1-3", "--mem=100M"),
+        "evil": cluster.submit("sleep 1", f"--job-name={EVIL}", "--mem=100M"),
+        "theirs": cluster.submit("sleep 1", "--mem=100M", user=NOBODY),
+        "nodes": cluster.submit(f"srun {python} {FOOTPRINT} 150 1 11", "-N2", "-n4", "-c2", "--mem=2G", "--time=60"),
+        "het": int(cluster.run("sbatch", "--parsable", het).stdout),
+    }
+    cluster.wait(made["cancelled"], "RUNNING")
+    cluster.run("scancel", made["cancelled"])
+    return made
+
+
+def seff(cluster, job) -> tuple[float, float]:
+    """CPU and memory efficiency as seff (since 24.11) computes them, from what sacct says."""
+
+    def seconds(text: str) -> float:
+        days, _, clock = text.rpartition("-")
+        parts = [float(part) for part in clock.split(":")]
+        return int(days or 0) * 86400 + sum(part * 60**place for place, part in enumerate(reversed(parts)))
+
+    columns = "JobID,ElapsedRaw,AllocCPUS,TotalCPU,AllocTRES,TRESUsageInTot"
+    lines = cluster.run("sacct", "-nP", "--noconvert", "-j", job, "-o", columns).stdout.splitlines()
+    rows = [line.split("|") for line in lines]
+    whole = next(row for row in rows if "." not in row[0])
+    steps = [row for row in rows if "." in row[0]]
+    granted = float(re.search(r"mem=(\d+)M", whole[4])[1]) * 2**20
+    peaks = [float(found[1]) for row in steps if (found := re.search(r"\bmem=(\d+)", row[5]))]
+    return sum(seconds(row[3]) for row in steps) / (int(whole[1]) * int(whole[2])), max(peaks) / granted
+
+
+def accepted(cluster, lines: list[str]) -> None:
+    script = cluster.shared / "advice.sh"
+    script.write_text("#!/bin/bash\n" + "\n".join(lines) + "\ntrue\n")
+    cluster.run("sbatch", "--test-only", script)
+
+
+def test_known_footprint(cluster, jobs):
+    assert cluster.wait(jobs["known"]) == "COMPLETED"
+    document = cluster.stoker("job", str(jobs["known"]), "--json").json
+    truth = json.loads((cluster.shared / "truth.json").read_text())
+    used, efficiency = document["used"], document["efficiency"]
+    assert used["cpu_s"] == pytest.approx(truth["cpu_s"], rel=0.03)
+    assert used["memory_bytes"] == pytest.approx(truth["memory"], rel=0.03)
+    assert used["memory_bytes"] == pytest.approx(1.5e9, rel=0.03)
+    assert (efficiency["cpu"], efficiency["memory"]) == pytest.approx(seff(cluster, jobs["known"]), rel=1e-9)
+    assert document["asked"] == {"nodes": 1, "cores": 4, "memory_bytes": 4 << 30, "gpus": None, "seconds": 3600}
+    assert [step["step"] for step in document["steps"]] == ["batch", "0"]
+    lines = [finding["line"] for finding in document["findings"]]
+    assert "#SBATCH --mem=2G" in lines
+    assert "#SBATCH --time=00:05:00" in lines
+    assert re.search(r"--cpus-per-task=[12]\b", " ".join(lines))
+    accepted(cluster, lines)
+
+
+def test_text_has_the_lines(cluster, jobs):
+    cluster.wait(jobs["known"])
+    text = cluster.stoker("job", str(jobs["known"])).stdout
+    assert "COMPLETED: it ended well" in text
+    assert re.search(r"asked 4\.29 GB, peak 1\.5\d GB\n  #SBATCH --mem=2G\n", text)
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "words"),
+    [
+        ("failed", "FAILED", "exit status 3"),
+        ("cancelled", "CANCELLED", "was cancelled"),
+        ("theirs", "COMPLETED", "of nobody"),
+        ("held", "PENDING", "held by its user"),
+    ],
+)
+def test_states(cluster, jobs, name, state, words):
+    cluster.wait(jobs[name], state)
+    document = cluster.stoker("job", str(jobs[name]), "--json").json
+    assert document["state"] == state
+    text = cluster.stoker("job", str(jobs[name])).stdout
+    assert words in text
+
+
+def test_running(cluster, jobs):
+    cluster.wait(jobs["running"], "RUNNING")
+    end = time.monotonic() + 60
+    while True:
+        document = cluster.stoker("job", str(jobs["running"]), "--json").json
+        if (document["used"]["memory_bytes"] or 0) > 90e6 and (document["used"]["cpu_s"] or 0) > 1:
+            break
+        assert time.monotonic() < end, document
+        time.sleep(1)
+    assert document["state"] == "RUNNING"
+    assert document["ended"] is None
+
+
+def test_array(cluster, jobs):
+    cluster.wait(f"{jobs['array']}_3")
+    document = cluster.stoker("job", str(jobs["array"]), "--json").json
+    assert document["kind"] == "array"
+    assert sorted(part["id"] for part in document["parts"]) == [f"{jobs['array']}_{task}" for task in (1, 2, 3)]
+    one = cluster.stoker("job", f"{jobs['array']}_2", "--json").json
+    assert (one["kind"], one["id"]) == ("job", f"{jobs['array']}_2")
+
+
+def test_heterogeneous(cluster, jobs):
+    cluster.wait(f"{jobs['het']}+0")
+    document = cluster.stoker("job", str(jobs["het"]), "--json").json
+    assert document["kind"] == "heterogeneous"
+    assert [(part["id"], part["asked"]["cores"]) for part in document["parts"]] == [
+        (f"{jobs['het']}+0", 1),
+        (f"{jobs['het']}+1", 2),
+    ]
+    assert "component" in cluster.stoker("job", str(jobs["het"])).stdout
+
+
+def test_several_nodes_and_tasks(cluster, jobs):
+    cluster.wait(jobs["nodes"])
+    document = cluster.stoker("job", str(jobs["nodes"]), "--json").json
+    assert len(document["nodes"]) == 2
+    assert document["efficiency"]["memory"] == pytest.approx(seff(cluster, jobs["nodes"])[1], rel=1e-9)
+    # Two tasks of 150 MB on each node.
+    assert document["used"]["memory_per_node_bytes"] == pytest.approx(2 * 165e6, rel=0.2)
+    lines = [finding["line"] for finding in document["findings"]]
+    assert "#SBATCH --mem=1G" in lines
+    accepted(cluster, lines)
+
+
+def test_out_of_memory(cluster, jobs):
+    cluster.wait(jobs["memory"])
+    document = cluster.stoker("job", str(jobs["memory"]), "--json").json
+    lines = [finding["line"] for finding in document["findings"]]
+    assert [line for line in lines if line.startswith("#SBATCH --mem=")] in (["#SBATCH --mem=1G"], ["#SBATCH --mem=2G"])
+    accepted(cluster, lines)
+
+
+def test_names_of_jobs_are_only_names(cluster, jobs):
+    cluster.wait(jobs["evil"])
+    finished = cluster.stoker("job", str(jobs["evil"]), "--json")
+    assert finished.json["state"] == "COMPLETED"
+    assert [step["step"] for step in finished.json["steps"]] == ["batch"]
+    text = cluster.stoker("job", str(jobs["evil"])).stdout
+    assert "\x1f" not in text
+    assert not list(cluster.shared.rglob("pwned"))
+
+
+def test_own_jobs_wasteful_first(cluster, jobs):
+    cluster.wait(jobs["known"])
+    listed = cluster.stoker("job", "--json").json["jobs"]
+    wasted = [job["wasted_core_s"] for job in listed]
+    assert wasted == sorted(wasted, reverse=True)
+    assert str(jobs["known"]) in [job["id"] for job in listed]
+    assert str(jobs["theirs"]) not in [job["id"] for job in listed]
+    text = cluster.stoker("job").stdout
+    assert f"next: stoker job {listed[0]['id']}" in text
+
+
+def test_run_of_stoker_time_in_the_job(cluster):
+    loop = "for i in $(seq 40); do echo rate 250; sleep 0.05; done"
+    job = cluster.submit(f"{program()} time --pattern 'rate ([0-9.]+)' -- bash -c '{loop}'", "--mem=200M")
+    assert cluster.wait(job) == "COMPLETED"
+    document = cluster.stoker("job", str(job), "--json").json
+    assert document["runs"][0]["samples_per_s"]["value"] == pytest.approx(250)
+    assert "250 samples/s" in cluster.stoker("job", str(job)).stdout
+
+
+def test_unknown_job(cluster):
+    finished = cluster.stoker("job", "4000000", status=1)
+    assert "job 4000000 is not known" in finished.stderr
+
+
+@pytest.mark.parametrize("word", ["abc", "1;2", "$(id)", "-1x", "1_", "12345678901", "1.0"])
+def test_no_number_of_a_job(cluster, word):
+    finished = cluster.stoker("job", "--", word, status=2)
+    assert "is no number of a job" in finished.stderr
+
+
+def test_without_slurm(cluster, tmp_path):
+    for tool in ("env", "sh"):
+        (tmp_path / tool).symlink_to(shutil.which(tool))
+    finished = cluster.stoker("job", "1", status=1, env={"PATH": str(tmp_path)})
+    assert "there is no Slurm here" in finished.stderr
+
+
+def test_without_the_database(jobs, without_database):
+    finished = without_database.stoker("job", str(jobs["held"]), "--json")
+    assert finished.json["state"] == "PENDING"
+    assert "accounting database does not answer" in finished.json["notes"][0]
+    finished = without_database.stoker("job", "4000000", status=1)
+    assert "accounting database does not answer" in finished.stderr
+    assert "PENDING" in without_database.stoker("job").stdout
+
+
+def test_time_limit(cluster, jobs):
+    """Last, since a minute is the shortest limit there is, and the job began with the first test."""
+    assert cluster.wait(jobs["timeout"], "TIMEOUT", seconds=150) == "TIMEOUT"
+    document = cluster.stoker("job", str(jobs["timeout"]), "--json").json
+    assert document["state_in_words"] == "ended by its time limit"
+    assert "#SBATCH --time=00:02:00" in [finding["line"] for finding in document["findings"]]
