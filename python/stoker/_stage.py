@@ -76,24 +76,36 @@ class Staging:
 
     def __init__(self, data: Path, place: Path | None) -> None:
         path = os.path.abspath(os.fspath(data))
-        self._core = _core.Staging(dataset=path, place=place, partial=True)
+        self._core: _core.Staging | None = None
         self._warned = False
+        try:
+            self._core = _core.Staging(dataset=path, place=place, partial=True)
+        except OSError as error:
+            if place is not None:
+                raise
+            # Nobody has asked for one place: it is a pity that there is none, no mistake.
+            warnings.warn(f"not staged, read from the source instead: {error}", RuntimeWarning, stacklevel=4)
+            self.dataset: Dataset = _open(path, None, None, True, None)
+            return
         self._core.start()
         # Small files become other shards than those of the source: they are read when all are there.
         if self._core.packed:
             result = StageResult._of(self._core.wait())
-            self.dataset: Dataset = _open(os.fsencode(result.path), None, None, True, None)
+            self.dataset = _open(result.path, None, None, True, None)
         else:
             self.dataset = _open(path, None, None, True, self._core.root)
 
     def warn(self) -> None:
         """Training goes on without a copy, but whoever trains should know."""
-        cause = None if self._warned else self._core.failure()
+        cause = None if self._warned or self._core is None else self._core.failure()
         if cause is not None:
             self._warned = True
             warnings.warn(f"not staged, read from the source instead: {cause}", RuntimeWarning, stacklevel=3)
 
-    def wait(self) -> StageResult:
+    def wait(self) -> StageResult | None:
+        """None where there is no place to stage to."""
+        if self._core is None:
+            return None
         return StageResult._of(self._core.wait())
 
 

@@ -12,6 +12,7 @@
 #include "cli/progress_bar.h"
 #include "cli/stage_report.h"
 #include "results/document.h"
+#include "stage/all_nodes.h"
 #include "stage/inventory.h"
 #include "stage/stage.h"
 #include "stage/stage_document.h"
@@ -90,10 +91,27 @@ void refuse_contradictions(const Arguments& arguments) {
   }
 }
 
+/// The same command on each node of the job.
+int stage_on_nodes(unsigned nodes, const Arguments& arguments, const Progress& progress) {
+  std::vector<std::string> words = {"stage", "--json"};
+  if (arguments.flag("--partial")) words.emplace_back("--partial");
+  if (const auto group = arguments.value("--group")) words.push_back("--group=" + *group);
+  if (const unsigned jobs = arguments.jobs()) words.push_back(fmt::format("--jobs={}", jobs));
+  words.emplace_back("--");
+  words.insert(words.end(), arguments.rest().begin(), arguments.rest().end());
+  const Json document = nodes_document(run_on_nodes(nodes, words, progress));
+  print(arguments.flag(kJsonOption.name) ? to_text(document)
+                                         : nodes_report(document, Style::of_stdout()));
+  return document.at("verified").get<bool>() ? kExitDone : kExitFailed;
+}
+
 int run_stage(const Arguments& arguments, Progress& progress) {
   refuse_contradictions(arguments);
   if (arguments.flag(kShowOption.name)) return list_places(arguments);
   if (arguments.flag(kCleanOption.name)) return clean_places(arguments);
+  if (const unsigned nodes = nodes_to_stage_on(); nodes > 1) {
+    return stage_on_nodes(nodes, arguments, progress);
+  }
   StageOptions options;
   if (arguments.rest().size() > 1) options.place = arguments.rest()[1];
   options.partial = arguments.flag("--partial");

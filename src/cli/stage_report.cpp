@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -91,6 +92,25 @@ std::string stage_report(const StageResult& result, const Style& style) {
                result.missing_shards, result.shards, python_literal(target.source));
   }
   return text + next_steps("stoker check", "verify it again", target.path, style);
+}
+
+std::string nodes_report(const Json& document, const Style& style) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& node : document.at("nodes")) {
+    if (node.contains("error")) {
+      rows.push_back(
+          {"?", style.bad(node["error"].value("message", "failed")), "-", "-", "failed"});
+      continue;
+    }
+    const bool complete = node.at("complete").get<bool>(),
+               verified = node.at("verified").get<bool>();
+    rows.push_back(
+        {node.at("node").get<std::string>(), node.at("path").get<std::string>(),
+         format_bytes(node.at("staged_bytes").get<uint64_t>()),
+         format_duration(node.at("seconds").get<double>()),
+         fmt::format("{}, {}", complete ? "whole" : "a part", verified ? "verified" : "damaged")});
+  }
+  return table({{"node"}, {"at"}, {"size", true}, {"took", true}, {"state"}}, rows, style);
 }
 
 std::string staged_list_report(const std::vector<StagedItem>& items, const Style& style) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_fwd.h"
 #include "cli/output.h"
 #include "stage/inventory.h"
 #include "stage/stage.h"
@@ -13,6 +14,8 @@ namespace stoker {
 // What `stoker stage` prints for people.
 
 std::string stage_report(const StageResult& result, const Style& style);
+/// From the documents of several nodes.
+std::string nodes_report(const Json& document, const Style& style);
 std::string payoff_line(const Payoff& payoff);
 std::string staged_list_report(const std::vector<StagedItem>& items, const Style& style);
 std::string clean_report(const CleanResult& result, const Style& style);

@@ -26,6 +26,7 @@
 #include "stage/choose_place.h"
 #include "stage/copy_run.h"
 #include "stage/references.h"
+#include "stage/source_identity.h"
 #include "stage/staged_copy.h"
 
 namespace stoker {
@@ -36,51 +37,6 @@ namespace {
 constexpr std::chrono::milliseconds kLook{100};
 // Of a folder's files: enough shards for several threads, each large.
 constexpr uint64_t kPackedShard = 256'000'000;
-
-std::string whole_path(const DatasetPaths& paths) {
-  std::string path = paths.file.empty() ? paths.root : paths.root + "/" + paths.file;
-  return paths.inner.empty() ? path : path + "::" + paths.inner;
-}
-
-/// "train-1f0c…": for people, and the hash for what it is.
-std::string copy_name(const DatasetPaths& paths, uint64_t identity) {
-  constexpr size_t kLongest = 40;
-  std::string name = fs::path(paths.file.empty() ? paths.root : paths.file).filename().string();
-  if (!paths.inner.empty()) name += "-" + paths.inner;
-  for (char& letter : name) {
-    const bool plain = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-                       (letter >= '0' && letter <= '9') || letter == '.' || letter == '_';
-    if (!plain) letter = '-';
-  }
-  name.erase(0, name.find_first_not_of(".-"));
-  return fmt::format("{}-{:016x}", name.empty() ? "data" : name.substr(0, kLongest), identity);
-}
-
-/// The same for the same shards of the same source.
-uint64_t identity_of(const DatasetPaths& paths, const std::vector<ShardToStage>& shards) {
-  uint64_t hash = hash64(whole_path(paths));
-  for (const ShardToStage& shard : shards) {
-    hash = mix64(hash ^ hash64(shard.path));
-    hash = mix64(hash ^ shard.size);
-    for (const ShardToStage::Range& range : shard.ranges) hash = mix64(hash ^ range.crc);
-    // Without checksums the time has to say whether it is still the same.
-    if (shard.ranges.empty()) hash = mix64(hash ^ static_cast<uint64_t>(shard.modified_ns));
-  }
-  return hash;
-}
-
-/// Whether the samples do not lie in shards that can be copied: each in files of its own, or behind
-/// a compression that is read from the beginning.
-bool needs_packing(const DatasetPaths& paths) {
-  if (const auto index = paths.existing_index()) {
-    return Manifest::read(*index + "/" + kManifestName).format == "folder";
-  }
-  const Detected detected = detect_format(source_at(paths, "", nullptr));
-  const std::vector<Part>& parts = detected.layout.parts;
-  return detected.format->name == "folder" ||
-         std::any_of(parts.begin(), parts.end(),
-                     [](const Part& part) { return part.compression != Compression::none; });
-}
 
 /// Copying waits for storage, not for cores.
 unsigned jobs_for(unsigned wanted) {
@@ -127,9 +83,14 @@ struct Stager::State {
   std::optional<SafeDirectory> top;
   std::optional<StagedCopy> copy;
   std::optional<HeldReference> reference;
+  std::optional<GroupCopy> theirs;
 
   void choose(uint64_t bytes);
   void open_copy(uint64_t identity);
+  /// The copy of another one of the group, where there is a complete one.
+  bool use_copy_of_group(gid_t group, const std::string& name);
+  void aim_at(const std::string& directory);
+  StageResult result_of_group() const;
   void check_room(CopyRun& run);
   void write_state(const StageResult& result);
   StageResult copy_shards();
@@ -157,6 +118,7 @@ void Stager::State::open_copy(uint64_t identity) {
   std::optional<gid_t> group;
   if (!options.group.empty()) group = group_named(options.group);
   const std::string name = copy_name(paths, identity);
+  if (group && use_copy_of_group(*group, name)) return;
   // Somebody may clean at the same time: what is referred to and still there stays.
   constexpr int kTries = 100;
   for (int i = 0;; ++i) {
@@ -172,8 +134,24 @@ void Stager::State::open_copy(uint64_t identity) {
     }
   }
   copy->remove_leftovers();
-  target.data = copy->data.path();
-  target.arrivals = copy->done.path();
+  aim_at(copy->directory.path());
+}
+
+bool Stager::State::use_copy_of_group(gid_t group, const std::string& name) {
+  theirs = copy_of_group(target.place, name, group);
+  if (!theirs) return false;
+  top = own_directory(target.place, group, true);
+  reference.emplace(*top, theirs->modes, theirs->owner, name, mark);
+  // It may have been cleaned before it was referred to.
+  theirs = copy_of_group(target.place, name, group);
+  if (!theirs) return false;
+  aim_at(theirs->directory);
+  return true;
+}
+
+void Stager::State::aim_at(const std::string& directory) {
+  target.data = directory + "/data";
+  target.arrivals = directory + "/done";
   target.path = target.data;
   if (!target.packed && !paths.file.empty()) target.path += "/" + paths.file;
   if (!target.packed && !paths.inner.empty()) target.path += "::" + paths.inner;
@@ -225,6 +203,7 @@ Stager::Stager(const std::string& dataset, const StageOptions& options)
   for (const ShardToStage& shard : state.shards) state.target.bytes += shard.size;
   state.choose(state.target.bytes);
   state.open_copy(identity_of(state.paths, state.shards));
+  if (state.theirs) return;
   CopyRun run(*state.source, state.shards, *state.copy, state.mark, 1, options.partial, nullptr);
   state.check_room(run);
 }
@@ -235,6 +214,7 @@ Stager::~Stager() {
     (void)state_.release();  // NOLINT(bugprone-unused-return-value)
     return;
   }
+  if (!state_->copy) return;
   try {
     state_->copy->parts.remove_tree(state_->mark);
   } catch (const Error&) {  // whoever comes next removes it
@@ -266,6 +246,26 @@ void Stager::State::write_state(const StageResult& result) {
     json["measured"] = earlier["measured"];
   }
   copy->write_state(json, mark);
+}
+
+StageResult Stager::State::result_of_group() const {
+  const Index index(target.packed ? target.data + "/" + kIndexDirectory
+                                  : target.data + paths.beside.substr(paths.root.size()));
+  StageResult result;
+  const std::vector<ShardToStage> there = shards_of(index);
+  result.format = index.manifest().format;
+  result.samples = index.size();
+  result.shards = there.size();
+  for (const ShardToStage& shard : there) {
+    result.bytes += shard.size;
+    const auto info = real_file_system().info(target.data + "/" + shard.path, false);
+    if (!info || info->size != shard.size) ++result.missing_shards;
+  }
+  // They verified it; a full index is there to do it again.
+  result.staged_bytes = result.reused_bytes = result.bytes;
+  result.complete = result.verified = result.missing_shards == 0;
+  result.target = target;
+  return result;
 }
 
 StageResult Stager::State::copy_shards() {
@@ -352,6 +352,7 @@ StageResult Stager::State::pack_files() {
 
 StageResult Stager::run() {
   State& state = *state_;
+  if (state.theirs) return state.result_of_group();
   const auto begin = std::chrono::steady_clock::now();
   try {
     const Heartbeat heartbeat(*state.copy, state.mark);

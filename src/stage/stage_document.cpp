@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "dataset/schema.h"
+#include "os/node.h"
 #include "results/document.h"
 
 namespace stoker {
@@ -46,6 +47,8 @@ Json items_list(const std::vector<StagedItem>& items) {
 Json stage_document(const StageResult& result) {
   Json json = document_header("stage");
   const StageTarget& target = result.target;
+  const std::string node = environment("SLURMD_NODENAME");
+  json["node"] = node.empty() ? host_name() : node;
   json["source"] = name_to_json(target.source);
   json["place"] = name_to_json(target.place);
   json["why"] = target.why;

@@ -178,6 +178,33 @@ Json read_state(const SafeDirectory& copy) {
   }
 }
 
+std::optional<GroupCopy> copy_of_group(const std::string& place, const std::string& name,
+                                       gid_t group) {
+  const SafeDirectory at(place);
+  const auto is_of = [&](const SafeDirectory& directory, uid_t user) {
+    const Ownership owner = directory.ownership();
+    return owner.user == user && owner.group == group && (owner.mode & (S_IWGRP | S_IWOTH)) == 0;
+  };
+  for (const DirectoryEntry& entry : at.list()) {
+    const std::optional<uid_t> user = user_of_directory(entry.name);
+    if (!user || *user == ::geteuid() || entry.kind != FileKind::directory) continue;
+    try {
+      const std::optional<SafeDirectory> top = at.find(entry.name);
+      if (!top || !is_of(*top, *user)) continue;
+      const std::optional<SafeDirectory> copy = top->find(name);
+      if (!copy || !is_of(*copy, *user)) continue;
+      const Json state = read_state(*copy);
+      if (state.is_object() && state.value("complete", false)) {
+        return GroupCopy{copy->path(), *user, modes_for(group)};
+      }
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::permission) throw;  // not for us
+    } catch (const Json::exception&) {  // a state that says something else by that word
+    }
+  }
+  return std::nullopt;
+}
+
 std::string work_mark() {
   static std::atomic<uint64_t> count{0};
   return fmt::format("{},{}", this_process_mark(), ++count);

@@ -86,6 +86,16 @@ class Claim {
 /// What state.json says; null where there is none, or it cannot be understood.
 Json read_state(const SafeDirectory& copy);
 
+/// A complete copy that somebody else of the group has made.
+struct GroupCopy {
+  std::string directory;
+  uid_t owner = 0;
+  StageModes modes;
+};
+/// Nothing where there is none that its owner alone, and nobody else, may change.
+std::optional<GroupCopy> copy_of_group(const std::string& place, const std::string& name,
+                                       gid_t group);
+
 /// Names one piece of work of this process: its mark, and a number that no other piece has.
 std::string work_mark();
 /// Whether the process behind a work mark may still be at it. Of another host that can only be told

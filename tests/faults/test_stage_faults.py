@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Staging that is killed, doubled, interrupted, and disturbed by other users: what lies there is right, or is not there."""
 
+import json
 import os
 import random
 import shutil
@@ -134,8 +135,6 @@ def test_two_at_once_make_one_copy(stoker_cli, stoker_environment, large, place)
     both = [subprocess.Popen(command, env=stoker_environment, stdout=subprocess.PIPE) for _ in range(2)]
     documents = [each.communicate(timeout=120)[0] for each in both]
     assert [each.returncode for each in both] == [0, 0]
-    import json
-
     results = [json.loads(document) for document in documents]
     assert all(result["complete"] and result["verified"] for result in results)
     copied = [result["bytes"] - result["reused_bytes"] for result in results]
@@ -300,6 +299,15 @@ def test_a_group_may_read(stoker_cli, as_other_user, scratch, shared):
         env=clean_environment(as_other_user.home), capture_output=True,
     )  # fmt: skip
     assert reader.returncode == 0, reader
+    # Another one of the group uses that copy, and while it runs nobody cleans it.
+    home = as_other_user.directory / "home of 1"
+    home.mkdir()
+    os.chown(home, 1, 65534)
+    member = {"user": 1, "group": 65534, "extra_groups": [], "env": clean_environment(home), "capture_output": True}
+    again = subprocess.run([as_other_user.program, "stage", shared, scratch, "--group", group, "--json"], **member)
+    assert again.returncode == 0, again
+    found = json.loads(again.stdout)
+    assert found["path"] == result["path"] and found["reused_bytes"] == found["bytes"] and found["verified"]
     stranger = subprocess.run(["ls", top], user=1, group=1, extra_groups=[], capture_output=True)
     assert stranger.returncode != 0
     assert "not in it" in as_other_user("stage", shared, scratch, "--group", "root", status=2).stderr
