@@ -15,6 +15,7 @@ void bind_load(nanobind::module_& module);
 void bind_decode(nanobind::module_& module);
 void bind_check(nanobind::module_& module);
 void bind_measure(nanobind::module_& module);
+void bind_job(nanobind::module_& module);
 void bind_probe(nanobind::module_& module);
 void bind_report(nanobind::module_& module);
 void bind_stage(nanobind::module_& module);

@@ -24,6 +24,7 @@ NB_MODULE(_core, module) {
   python::bind_load(module);
   python::bind_measure(module);
   python::bind_probe(module);
+  python::bind_job(module);
   python::bind_report(module);
   python::bind_stage(module);
 }

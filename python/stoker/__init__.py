@@ -13,6 +13,7 @@ from stoker._core import version as __version__
 from stoker._dataset import Dataset, Keys, Shards, open
 from stoker._errors import CorruptError, FaultWarning, IndexBuiltWarning, LeftOutError, UnsupportedError
 from stoker._image import decode
+from stoker._job import JobFinding, JobResult, job
 from stoker._loader import Loader
 from stoker._measure_commands import probe, report, scale, time
 from stoker._measure_results import (
@@ -52,6 +53,8 @@ __all__ = [
     "IndexBuiltWarning",
     "IndexResult",
     "Interval",
+    "JobFinding",
+    "JobResult",
     "Keys",
     "LeftOutError",
     "Loader",
@@ -79,6 +82,7 @@ __all__ = [
     "check",
     "decode",
     "index",
+    "job",
     "open",
     "pack",
     "probe",

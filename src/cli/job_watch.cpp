@@ -80,8 +80,9 @@ void wait_for(unsigned seconds, Progress& progress) {
   }
 }
 
-/// Asking the controller costs everybody: less often than a node is looked at.
-constexpr double kAskAgain = 15;
+/// Asking the controller costs everybody: less often than a node is looked at, unless there is no
+/// other way.
+constexpr double kAskAgain = 15, kAskWithoutNodes = 5;
 
 class Watch {
  public:
@@ -90,10 +91,12 @@ class Watch {
   int run(Progress& progress) {
     while (true) {
       const double now = static_cast<double>(monotonic_ns()) * 1e-9;
-      if (asked_ == 0 || now - asked_ > kAskAgain || (watch_ && !watch_->runs() && !told_)) {
+      const bool ended = watch_ && !watch_->runs();
+      if (asked_ == 0 || now - asked_ > (watch_ && !ended ? kAskAgain : kAskWithoutNodes) ||
+          (ended && !told_)) {
         report_ = job(id_, "", slurm_runner());
         asked_ = now;
-        told_ = watch_ && !watch_->runs();
+        told_ = ended;
       }
       const SlurmJob& first = report_.parts.front().job;
       if (!first.active() && !first.pending()) {
@@ -155,10 +158,12 @@ int report_node(unsigned every_s, Progress& progress) {
   if (job.empty()) {
     throw Error(ErrorKind::usage, "--here is for the nodes of a job: $SLURM_JOB_ID is not set");
   }
-  while (true) {
+  while (!progress.stop) {  // by the end of the job, which is no failure
     print(to_line(look_at_node(job)));
-    wait_for(every_s, progress);
+    for (unsigned tenth = 0; tenth < 10 * every_s && !progress.stop; ++tenth)
+      ::poll(nullptr, 0, 100);
   }
+  return kExitDone;
 }
 
 }  // namespace stoker

@@ -22,12 +22,21 @@ std::string read_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-bool belongs(const std::string& pid, const std::string& job) {
-  // Each variable ends in a null byte, so that job 12 is not taken for 123.
-  const std::string wanted = "SLURM_JOB_ID=" + job + '\0';
+/// The value of a variable among those of a process, each of which ends in a null byte.
+std::string value_of(const std::string& variables, const std::string& name) {
+  const std::string wanted = '\0' + name + '=';
+  const size_t at = ('\0' + variables).find(wanted);
+  if (at == std::string::npos) return "";
+  const size_t begin = at + name.size() + 1;
+  return variables.substr(begin, variables.find('\0', begin) - begin);
+}
+
+/// Where several nodes share a host, as in tests, each has its own processes.
+bool belongs(const std::string& pid, const std::string& job, const std::string& node) {
   const std::string variables = read_text("/proc/" + pid + "/environ");
-  const size_t at = variables.find(wanted);
-  return at != std::string::npos && (at == 0 || variables[at - 1] == '\0');
+  if (value_of(variables, "SLURM_JOB_ID") != job) return false;
+  const std::string theirs = value_of(variables, "SLURMD_NODENAME");
+  return theirs.empty() || theirs == node;
 }
 
 std::optional<uint64_t> number_behind(const std::string& text, const std::string& name) {
@@ -81,7 +90,7 @@ NodeUse look_at_node(const std::string& job) {
     const std::string& name = entry.name;
     const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (failed != std::errc() || end != name.data() + name.size()) continue;
-    if (pid == ::getpid() || found.contains(pid) || !belongs(name, job)) continue;
+    if (pid == ::getpid() || found.contains(pid) || !belongs(name, job, use.node)) continue;
     for (ProcessUse& process : tree.look(pid, true)) {
       if (process.pid != ::getpid()) found.insert_or_assign(process.pid, std::move(process));
     }

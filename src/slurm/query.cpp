@@ -71,6 +71,11 @@ std::string ask_text(const std::string& raw_id, const std::string& column,
   return answer.status == 0 ? clean(answer.output) : "";
 }
 
+void fill(SlurmResources& known, const SlurmResources& other) {
+  if (known.cores.value_or(0) > 0) return;
+  known = other;
+}
+
 /// The queue knows first what changes: state, reason, when a job will start.
 void take_from_queue(std::vector<SlurmJob>& jobs, const std::vector<SlurmJob>& queue) {
   for (const SlurmJob& now : queue) {
@@ -90,6 +95,11 @@ void take_from_queue(std::vector<SlurmJob>& jobs, const std::vector<SlurmJob>& q
       known->state = now.state;
       known->start = now.start;
       if (now.active() && !now.nodes.empty()) known->nodes = now.nodes;
+      // Accounting hears of a job a little later.
+      if (known->partition.empty()) known->partition = now.partition;
+      if (!known->limit_s) known->limit_s = now.limit_s;
+      fill(known->asked, now.asked);
+      fill(known->granted, now.granted);
     }
     known->reason = now.reason;
     if (known->id.find('[') == std::string::npos) known->id = now.id;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cluster that the other tests stand on: nodes that share no local disk, two users, daemons that come and go."""
 
-from conftest import NOBODY
+from slurm_cluster import NOBODY
 
 
 def test_nodes_share_no_local_disk(cluster):

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import NOBODY
+import stoker
+from slurm_cluster import NOBODY
 from stoker_program import program
 
 FOOTPRINT = Path(__file__).with_name("footprint.py")
@@ -33,7 +34,7 @@ def jobs(cluster):
         "memory": cluster.submit(f"srun {python} {FOOTPRINT} 900 1 20", "--mem=300M"),
         "failed": cluster.submit("exit 3", "--mem=100M"),
         "cancelled": cluster.submit("sleep 300", "--mem=100M"),
-        "running": cluster.submit(f"srun {python} {FOOTPRINT} 100 1 150", "--mem=400M", "-c2"),
+        "running": cluster.submit(f"srun {python} {FOOTPRINT} 100 1 60", "--mem=400M", "-c2"),
         "held": cluster.submit("true", "--hold"),
         "array": cluster.submit("sleep $SLURM_ARRAY_TASK_ID", "--array=1-3", "--mem=100M"),
         "evil": cluster.submit("sleep 1", f"--job-name={EVIL}", "--mem=100M"),
@@ -193,6 +194,59 @@ def test_run_of_stoker_time_in_the_job(cluster):
     document = cluster.stoker("job", str(job), "--json").json
     assert document["runs"][0]["samples_per_s"]["value"] == pytest.approx(250)
     assert "250 samples/s" in cluster.stoker("job", str(job)).stdout
+
+
+def test_watch(cluster):
+    """Both nodes are seen while it runs, each with its own processes; the last picture is of the job that ended."""
+    line = f"srun {sys.executable} {FOOTPRINT} 100 1 8"
+    job = cluster.submit(line, "-N2", "-n2", "--mem=400M")
+    cluster.wait(job, "RUNNING")
+    shown = cluster.stoker("job", "--watch", str(job), "--every", "1").stdout
+    pictures = [part for part in shown.split(f"job {job} ") if "cores busy" in part]
+    counted = re.findall(r"^(n[1-4]) .*python", pictures[-2], re.MULTILINE)
+    assert len(counted) == len(set(counted)) == 2
+    assert "COMPLETED: it ended well" in shown.split(f"job {job} ")[-1]
+    assert cluster.wait(job) == "COMPLETED"
+
+
+def test_watch_of_another_users_job(cluster):
+    """srun --overlap is for the owner; others see the page, and are told why there is no more."""
+    job = cluster.submit("sleep 4", "--mem=100M")
+    cluster.wait(job, "RUNNING")
+    shown = cluster.stoker("job", "--watch", str(job), "--every", "1", user=NOBODY).stdout
+    assert "RUNNING: it runs" in shown
+    assert "does not let srun --overlap" in shown
+    assert "sstat says" in shown
+    assert "COMPLETED" in shown
+
+
+def test_page_describes_every_json_member(cluster, jobs):
+    cluster.wait(jobs["known"])
+    document = cluster.stoker("job", str(jobs["known"]), "--json").json
+    page = (Path(__file__).parents[2] / "docs/commands/job.md").read_text().split("## JSON")[1]
+    described = set(re.findall(r"`([a-z_]+)`", page))
+
+    def members(value):
+        for key, inner in value.items() if isinstance(value, dict) else ():
+            yield key
+            for each in inner if isinstance(inner, list) else [inner]:
+                yield from members(each)
+
+    assert set(members({key: value for key, value in document.items() if key not in ("stoker", "runs")})) <= described
+
+
+def test_python(cluster, jobs, monkeypatch):
+    monkeypatch.setenv("SLURM_CONF", cluster.environment["SLURM_CONF"])
+    cluster.wait(jobs["known"])
+    result = stoker.job(jobs["known"])
+    assert result.document == cluster.stoker("job", str(jobs["known"]), "--json").json
+    assert "#SBATCH --mem=2G" in [finding.line for finding in result.findings]
+    assert stoker.job(str(jobs["array"])).parts[0].kind == "job"
+    assert str(jobs["known"]) in [each.id for each in stoker.job(days=1)]
+    with pytest.raises(FileNotFoundError):
+        stoker.job(4_000_000)
+    with pytest.raises(ValueError):
+        stoker.job("1;2")
 
 
 def test_unknown_job(cluster):

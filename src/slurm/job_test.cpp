@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// What several releases of Slurm print, as jobs: tests/data/slurm/README.md says where it is from.
+#include "slurm/job.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "slurm/accounting.h"
+
+namespace stoker {
+namespace {
+
+std::string recorded(const std::string& name) {
+  std::ifstream file(std::string(STOKER_TEST_DATA) + "/slurm/" + name, std::ios::binary);
+  EXPECT_TRUE(file) << name;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<SlurmJob> jobs_in(const std::string& name) {
+  size_t left_out = 0;
+  std::vector<SlurmJob> jobs = jobs_from_accounting(recorded(name), left_out);
+  EXPECT_EQ(left_out, 0U);
+  return jobs;
+}
+
+std::vector<std::string> lines_of(const std::vector<JobFinding>& findings) {
+  std::vector<std::string> lines;
+  for (const JobFinding& finding : findings) lines.push_back(finding.line);
+  return lines;
+}
+
+/// Slurm whose sacct prints this text and whose squeue knows nothing.
+SlurmRunner slurm_with(const std::string& text) {
+  return [text](const std::vector<std::string>& words) {
+    CommandAnswer answer{true, 0, "", ""};
+    const auto has = [&](const char* word) {
+      return std::find(words.begin(), words.end(), word) != words.end();
+    };
+    if (words[0] == "sacct" && has("--noconvert")) answer.output = text;
+    if (words[0] == "squeue" && has("-j")) answer.status = 1;
+    return answer;
+  };
+}
+
+TEST(SlurmJobs, Of22) {
+  const std::vector<SlurmJob> jobs = jobs_in("22.05.8-recorded-sacct.txt");
+  ASSERT_EQ(jobs.size(), 8U);
+  const JobUse use = use_of(jobs[0]);
+  EXPECT_DOUBLE_EQ(*use.cpu_share, 13.338 / (31 * 4));
+  EXPECT_DOUBLE_EQ(*use.memory_share, 1524178944.0 / (4096.0 * 1024 * 1024));
+  EXPECT_EQ(use.memory_per_node, 1524178944 + 11206656);
+  EXPECT_EQ(lines_of(job_findings(jobs[0], use)),
+            (std::vector<std::string>{"#SBATCH --mem=2G", "#SBATCH --cpus-per-task=1",
+                                      "#SBATCH --time=00:05:00"}));
+  EXPECT_EQ(jobs[2].id, "7+1");
+  EXPECT_EQ(jobs[2].family(), "7");
+  EXPECT_EQ(jobs[2].asked.cores, 2U);
+  EXPECT_EQ(jobs[3].granted.gpus, 1U);
+  EXPECT_EQ(jobs[4].id, "6_1");
+  EXPECT_EQ(jobs[4].raw_id, "11");
+  EXPECT_TRUE(jobs[7].pending());
+  EXPECT_TRUE(job_findings(jobs[7], use_of(jobs[7])).empty());
+}
+
+TEST(SlurmJobs, QueueOf22) {
+  size_t left_out = 0;
+  const auto jobs = jobs_from_queue(recorded("22.05.8-recorded-squeue.txt"), left_out);
+  ASSERT_EQ(jobs.size(), 8U);
+  EXPECT_EQ(left_out, 0U);
+  EXPECT_EQ(jobs[3].id, "10_5");
+  EXPECT_EQ(jobs[3].reason, "JobHeldUser");
+  EXPECT_EQ(jobs[3].asked.memory, uint64_t{100} << 20);
+  EXPECT_DOUBLE_EQ(*jobs[3].limit_s, 600);
+}
+
+TEST(SlurmJobs, Of20) {
+  const SlurmJob job = jobs_in("20.11-constructed-sacct.txt").at(0);
+  EXPECT_EQ(job.state, "CANCELLED");
+  EXPECT_TRUE(job.memory_per_core);
+  EXPECT_EQ(job.granted.gpus, 4U);
+  ASSERT_EQ(job.steps.size(), 3U);
+  const JobUse use = use_of(job);
+  EXPECT_DOUBLE_EQ(*use.cpu_s, 28800);
+  EXPECT_DOUBLE_EQ(*use.cpu_share, 0.5);
+  EXPECT_DOUBLE_EQ(*use.wait_s, 300);
+  // Two tasks on each of two nodes, the largest 2 GiB; beside them the script and the extern step.
+  EXPECT_EQ(use.memory_per_node, 2 * 2147483648 + 10485760 + 1048576);
+  // Cancelled: how long it takes is not known. Four tasks, two cores busy for each.
+  EXPECT_EQ(lines_of(job_findings(job, use)),
+            (std::vector<std::string>{"#SBATCH --mem=5G", "#SBATCH --cpus-per-task=2"}));
+}
+
+TEST(SlurmJobs, Of24) {
+  const SlurmJob job = jobs_in("24.11-constructed-sacct.txt").at(0);
+  EXPECT_EQ(job.granted.gpus, 4U);
+  EXPECT_EQ(job.granted.memory, uint64_t{256} << 30);
+  const JobUse use = use_of(job);
+  EXPECT_DOUBLE_EQ(*use.gpu_busy, 0.25);
+  EXPECT_EQ(use.gpu_memory, uint64_t{38888} << 20);
+  EXPECT_EQ(lines_of(job_findings(job, use)),
+            (std::vector<std::string>{"#SBATCH --gres=gpu:1", "#SBATCH --mem=38G",
+                                      "#SBATCH --cpus-per-task=2"}));
+}
+
+TEST(SlurmJobs, ColumnsThatAreMissingOrNew) {
+  const SlurmJob job = jobs_in("25.05-constructed-sacct.txt").at(0);
+  const JobUse use = use_of(job);
+  EXPECT_DOUBLE_EQ(*use.cpu_s, 119.9);
+  EXPECT_FALSE(use.time_share);
+  EXPECT_FALSE(job.submit);
+  EXPECT_EQ(lines_of(job_findings(job, use)),
+            (std::vector<std::string>{"#SBATCH --mem=12G", "#SBATCH --cpus-per-task=1"}));
+}
+
+TEST(SlurmJobs, OnlyColumnsThatSacctKnows) {
+  const std::string known = recorded("22.05.8-recorded-helpformat.txt");
+  const std::string columns = accounting_columns(known);
+  EXPECT_NE(columns.find("TRESUsageInTot"), std::string::npos);
+  EXPECT_EQ(columns.find("AllocGRES"), std::string::npos);
+  EXPECT_NE(accounting_columns("").find("AllocGRES"), std::string::npos);
+}
+
+TEST(SlurmJobs, NonsenseIsLeftOutAndSaid) {
+  const std::string text = recorded("22.05.8-recorded-sacct.txt");
+  const std::string head = text.substr(0, text.find('\n') + 1);
+  const std::string row = text.substr(head.size(), text.find('\n', head.size()) + 1 - head.size());
+  const JobReport report = job("4", "", slurm_with(head + "garbage\n" + row + "\x1f\x1f\n"));
+  EXPECT_EQ(report.parts.size(), 1U);
+  ASSERT_EQ(report.notes.size(), 1U);
+  EXPECT_NE(report.notes[0].find("2 rows"), std::string::npos);
+}
+
+TEST(SlurmJobs, EveryCutIsSurvived) {
+  const std::string text = recorded("20.11-constructed-sacct.txt");
+  for (size_t length = 0; length < text.size(); length += 7) {
+    size_t left_out = 0;
+    for (const SlurmJob& each : jobs_from_accounting(text.substr(0, length), left_out)) {
+      job_findings(each, use_of(each));
+    }
+  }
+}
+
+TEST(SlurmJobs, ArraysHaveOneAdvice) {
+  const std::string text = recorded("22.05.8-recorded-sacct.txt");
+  std::string tasks = text.substr(0, text.find('\n') + 1);
+  tasks += text.substr(text.find("\n6_1") + 1);
+  const JobReport report = job("6", "", slurm_with(tasks));
+  EXPECT_EQ(report.kind, "array");
+  EXPECT_EQ(report.parts.size(), 4U);
+  EXPECT_EQ(job_document(report)["id"], "6");
+}
+
+TEST(SlurmJobs, WhatIsNoJob) {
+  for (const char* id : {"", "abc", "1;2", "$(id)", "1_", "-1", "1.0", "12345678901", "1_[1-2]"}) {
+    EXPECT_THROW(job(id, "", slurm_with("")), Error) << id;
+  }
+  try {
+    job("1", "", slurm_with("JobID\n"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::not_found);
+  }
+}
+
+}  // namespace
+}  // namespace stoker
