@@ -18,6 +18,7 @@ void bind_measure(nanobind::module_& module);
 void bind_job(nanobind::module_& module);
 void bind_probe(nanobind::module_& module);
 void bind_report(nanobind::module_& module);
+void bind_stage(nanobind::module_& module);
 
 // Results go to Python as dicts, which the package makes its result classes of: the members of
 // both have the names that --json prints.

@@ -23,8 +23,15 @@ namespace nb = nanobind;
 namespace stoker::python {
 namespace {
 
+/// From a tuple of its two paths; nothing from None.
+std::optional<StagedRoot> staged_root(nb::handle staged) {
+  if (staged.is_none()) return std::nullopt;
+  const auto paths = nb::cast<nb::tuple>(staged);
+  return StagedRoot{to_path(paths[0]), to_path(paths[1])};
+}
+
 /// The dataset, and how its index was made where that was necessary.
-nb::tuple open(nb::handle path, nb::handle list, unsigned jobs, bool verify) {
+nb::tuple open(nb::handle path, nb::handle list, unsigned jobs, bool verify, nb::handle staged) {
   IndexOptions options;
   options.list = to_path(list);
   options.jobs = jobs;
@@ -35,12 +42,14 @@ nb::tuple open(nb::handle path, nb::handle list, unsigned jobs, bool verify) {
   });
   nb::object built = nb::none();
   if (opened.built) built = to_dict(opened.result);
-  return nb::make_tuple(
-      std::make_unique<Dataset>(std::move(opened.index), std::move(opened.paths), verify), built);
+  return nb::make_tuple(std::make_unique<Dataset>(std::move(opened.index), std::move(opened.paths),
+                                                  verify, staged_root(staged)),
+                        built);
 }
 
 /// The same in another process, which is told where the index is.
-void reopen(Dataset* dataset, nb::handle path, nb::handle index_directory, bool verify) {
+void reopen(Dataset* dataset, nb::handle path, nb::handle index_directory, bool verify,
+            nb::handle staged) {
   const std::string where = to_path(path), directory = to_path(index_directory);
   std::shared_ptr<const Index> index;
   DatasetPaths paths;
@@ -49,7 +58,7 @@ void reopen(Dataset* dataset, nb::handle path, nb::handle index_directory, bool 
     paths = DatasetPaths::of(where);
     index = std::make_shared<const Index>(directory);
   }
-  new (dataset) Dataset(std::move(index), std::move(paths), verify);
+  new (dataset) Dataset(std::move(index), std::move(paths), verify, staged_root(staged));
 }
 
 nb::object find(const Dataset& dataset, nb::handle key) {
@@ -135,7 +144,8 @@ void bind_dataset(nb::module_& module) {
            nb::sig("def __next__(self) -> dict[str, typing.Any]"));
 
   nb::class_<Dataset>(module, "Dataset")
-      .def("__init__", &reopen, nb::arg("path"), nb::arg("index_directory"), nb::arg("verify"))
+      .def("__init__", &reopen, nb::arg("path"), nb::arg("index_directory"), nb::arg("verify"),
+           nb::arg("staged").none())
       .def("__len__", [](const Dataset& dataset) { return dataset.index().size(); })
       .def("read", &Dataset::read, nb::arg("sample"),
            nb::sig("def read(self, sample: int) -> dict[str, typing.Any]"))
@@ -176,8 +186,9 @@ void bind_dataset(nb::module_& module) {
                    [](const Dataset& dataset) { return dataset.index().manifest().faults; });
 
   module.def("open", &open, nb::arg("path"), nb::arg("list").none(), nb::arg("jobs"),
-             nb::arg("verify"),
-             nb::sig("def open(path: object, list: object | None, jobs: int, verify: bool) -> "
+             nb::arg("verify"), nb::arg("staged").none(),
+             nb::sig("def open(path: object, list: object | None, jobs: int, verify: bool, "
+                     "staged: tuple[str, str] | None) -> "
                      "tuple[Dataset, dict[str, typing.Any] | None]"));
 }
 

@@ -83,7 +83,7 @@ void make(Loader* loader, const std::vector<const Dataset*>& datasets, const nb:
   options.pinned = get<bool>(given, "pinned");
   std::vector<LoadSource> sources;
   for (const Dataset* dataset : datasets) {
-    sources.push_back({dataset->shared_index(), {dataset->paths().root}});
+    sources.push_back({dataset->shared_index(), {dataset->paths().root}, dataset->staged()});
   }
   new (loader) Loader(sources, std::move(options));
 }

@@ -19,10 +19,12 @@ std::vector<uint64_t> Range::part(uint64_t begin, uint64_t most) const {
   return samples;
 }
 
-Dataset::Dataset(std::shared_ptr<const Index> index, DatasetPaths paths, bool verify)
+Dataset::Dataset(std::shared_ptr<const Index> index, DatasetPaths paths, bool verify,
+                 std::optional<StagedRoot> staged)
     : index_(std::move(index)),
       paths_(std::move(paths)),
-      reader_(index_, ReaderOptions{.roots = {paths_.root}, .verify = verify}) {
+      staged_(std::move(staged)),
+      reader_(index_, ReaderOptions{.roots = {paths_.root}, .staged = staged_, .verify = verify}) {
   for (const Field& field : index_->schema().fields) names_.push_back(to_str(field.name));
 }
 

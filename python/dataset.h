@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,14 @@ struct Range {
 /// sample numbers; views, negative numbers and the rest are Python's business.
 class Dataset {
  public:
-  Dataset(std::shared_ptr<const Index> index, DatasetPaths paths, bool verify);
+  Dataset(std::shared_ptr<const Index> index, DatasetPaths paths, bool verify,
+          std::optional<StagedRoot> staged);
 
   const Index& index() const { return *index_; }
   const std::shared_ptr<const Index>& shared_index() const { return index_; }
   const DatasetPaths& paths() const { return paths_; }
+  /// A copy of its shards that is nearer.
+  const std::optional<StagedRoot>& staged() const { return staged_; }
   const Reader& reader() const { return reader_; }
 
   std::vector<uint32_t> field_numbers(const std::vector<std::string>& names) const;
@@ -46,6 +50,7 @@ class Dataset {
  private:
   std::shared_ptr<const Index> index_;
   DatasetPaths paths_;
+  std::optional<StagedRoot> staged_;
   Reader reader_;
   std::vector<nanobind::object> names_;
 };

@@ -26,4 +26,5 @@ NB_MODULE(_core, module) {
   python::bind_probe(module);
   python::bind_job(module);
   python::bind_report(module);
+  python::bind_stage(module);
 }

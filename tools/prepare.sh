@@ -46,6 +46,7 @@ libjpeg-turbo-progs command:cjpeg
 zstd command:zstd
 git command:git
 chromium command:chromium
+xfsprogs file:/usr/sbin/mkfs.xfs
 slurmctld command:slurmctld
 slurmd command:slurmd
 slurmdbd command:slurmdbd
@@ -59,6 +60,8 @@ libopencv-dev header:opencv4/opencv2/core.hpp
 libturbojpeg0-dev header:turbojpeg.h
 pkg-config command:pkg-config
 fio command:fio
+rsync command:rsync
+fpart command:fpsync
 TABLE
     clang) cat <<'TABLE' ;;
 clang-14 command:clang++-14

@@ -37,6 +37,7 @@ from stoker._measure_results import (
 from stoker._meter import Meter, watch
 from stoker._preemption import Preempted
 from stoker._results import CheckResult, Comparison, Fault, Field, FieldSizes, IndexResult, PackResult, Shard
+from stoker._stage import StageResult, stage
 
 __all__ = [
     "CheckResult",
@@ -72,6 +73,7 @@ __all__ = [
     "ScaleRun",
     "Shard",
     "Shards",
+    "StageResult",
     "SteadyState",
     "StepTimes",
     "TimeResult",
@@ -86,6 +88,7 @@ __all__ = [
     "probe",
     "report",
     "scale",
+    "stage",
     "time",
     "transforms",
     "watch",

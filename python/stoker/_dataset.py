@@ -36,22 +36,26 @@ def open(path: Path, *, list: Path | None = None, jobs: int | None = None, verif
     if not os.fspath(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     absolute = os.path.abspath(os.fspath(path))  # stays right when the process changes its directory
-    core, built = _core.open(path=absolute, list=list, jobs=_jobs(jobs), verify=verify)
-    dataset = Dataset(core, range(len(core)), verify)
+    return _open(absolute, list, jobs, verify, None)
+
+
+def _open(path: str | bytes, list: Path | None, jobs: int | None, verify: bool, staged: tuple[str, str] | None) -> Dataset:
+    core, built = _core.open(path=path, list=list, jobs=_jobs(jobs), verify=verify, staged=staged)
+    dataset = Dataset(core, range(len(core)), verify, staged)
     if built is not None:
         result = IndexResult._of(built)
         warnings.warn(
             f"{dataset.path}: built an index of {_counted(result.samples, 'sample')} in {result.directory} "
             "(structure only; stoker.index(path, full=True) adds checksums)",
             IndexBuiltWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     if core.faults:
         warnings.warn(
             f"{dataset.path} has {_counted(core.faults, 'fault')}, and what they concern cannot be read: "
             "stoker.check(path) names them",
             FaultWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return dataset
 
@@ -69,13 +73,16 @@ class Dataset:
 
     __module__ = "stoker"
 
-    def __init__(self, core: _core.Dataset, samples: range, verify: bool) -> None:
+    def __init__(
+        self, core: _core.Dataset, samples: range, verify: bool, staged: tuple[str, str] | None = None
+    ) -> None:
         self._core = core
         self._samples = samples
         self._verify = verify
+        self._staged = staged
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self.path, self.index_directory, self._samples, self._verify)
+        return _reopen, (self.path, self.index_directory, self._samples, self._verify, self._staged)
 
     def __repr__(self) -> str:
         view = "" if len(self) == len(self._core) else f" of {len(self._core):,}"
@@ -94,7 +101,7 @@ class Dataset:
     def __getitem__(self, which: SupportsIndex | str | bytes | slice) -> dict[str, Any] | Dataset:
         """A sample by its number or its key. A slice is a dataset again, and reads nothing."""
         if isinstance(which, slice):
-            return Dataset(self._core, self._samples[which], self._verify)
+            return Dataset(self._core, self._samples[which], self._verify, self._staged)
         if isinstance(which, (str, bytes)):
             which = self.index_of(which)
         return self._core.read(self._sample(which))
@@ -211,8 +218,10 @@ class Dataset:
         return Shards(self._core)
 
 
-def _reopen(path: str, index_directory: str, samples: range, verify: bool) -> Dataset:
-    return Dataset(_core.Dataset(path, index_directory, verify), samples, verify)
+def _reopen(
+    path: str, index_directory: str, samples: range, verify: bool, staged: tuple[str, str] | None = None
+) -> Dataset:
+    return Dataset(_core.Dataset(path, index_directory, verify, staged), samples, verify, staged)
 
 
 class Keys(Sequence[str]):

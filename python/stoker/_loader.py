@@ -23,6 +23,7 @@ from stoker._outputs import Batch, CudaOutput, Output
 from stoker._preemption import Preempted, _Watch
 from stoker._preemption import save as _save
 from stoker._ranks import ranks
+from stoker._stage import staged as _staged
 
 Data = Union[Path, Dataset]
 
@@ -61,6 +62,8 @@ class Loader:
     on_error: a sample that cannot be read raises; "skip" makes its batch one row shorter, "replace" takes the next
         sample of the epoch. stats()["bad"] names them.
     cache: "ram", or a directory on a fast disk: keeps what was read once, up to `cache_limit` ("8G").
+    stage: bring the data near first: True: to the place that stoker.stage() chooses, or the place. What has arrived is read
+        there, the rest from the source meanwhile; small files are packed there before the first batch.
     output: arrays of "numpy", "torch" or "tensorflow". device: a GPU ("cuda"), to which batches are copied meanwhile.
     threads: that decode; None: as many of the cores that this process may use as are needed.
     ahead: batches that are made before they are asked for; None: as many as help.
@@ -91,6 +94,7 @@ class Loader:
         on_error: Literal["raise", "skip", "replace"] = "raise",
         cache: Literal["ram"] | Path | None = None,
         cache_limit: int | str | None = None,
+        stage: bool | Path = False,
         output: Literal["numpy", "torch", "tensorflow"] | None = None,
         device: Any = None,
         threads: int | None = None,
@@ -104,7 +108,8 @@ class Loader:
         ]:
             if value is not None and value < least:
                 raise ValueError(f"{name} {value}: should be {least} or more")
-        self._datasets = _opened(data)
+        self._staging = [] if stage is False else _staged(data, None if stage is True else stage)
+        self._datasets = _opened(data) if stage is False else [one.dataset for one in self._staging]
         if not sum(map(len, self._datasets)):
             raise ValueError(f"{self._datasets[0].path}: there is no sample in it")
         if shuffle not in (True, False, "blocks"):
@@ -167,6 +172,8 @@ class Loader:
             self._epoch += 1
             self._position = 0
         self._resumed = False
+        for staging in self._staging:
+            staging.warn()
         self._turn += 1
         turn = self._turn
         self._functions.reset()

@@ -33,6 +33,7 @@ extern const Command kIndexCommand;
 extern const Command kJobCommand;
 extern const Command kCheckCommand;
 extern const Command kLoadCommand;
+extern const Command kStageCommand;
 extern const Command kTimeCommand;
 extern const Command kProbeCommand;
 extern const Command kScaleCommand;

@@ -60,7 +60,7 @@ std::optional<Number> parse_number(std::string_view text) {
 Arguments::Arguments(std::span<const std::string_view> positionals, std::span<const Option> options,
                      std::span<const std::string> words) {
   const bool open = !positionals.empty() &&
-                    (positionals.back().ends_with("...") || positionals.back().ends_with("...]"));
+                    (positionals.back().ends_with("...") || positionals.back().ends_with("]"));
   const size_t fixed = positionals.size() - (open ? 1 : 0);
   bool options_ended = false;
   for (size_t i = 0; i < words.size(); ++i) {

@@ -25,7 +25,7 @@ struct Option {
 class Arguments {
  public:
   /// `positionals` are the names of the arguments that are no options, all of them required. A last
-  /// one that ends in "..." or "...]" stands for any number; where that is kCommandWords,
+  /// one that ends in "..." or "]" stands for any number; where that is kCommandWords,
   /// everything from its first word on belongs to it, options of another program included. Takes
   /// "--x value", "--x=value", "-j4"; "--" ends the options. "--help" or "-h" ends parsing:
   /// asks_help() is then true and nothing else is worth a look.

@@ -32,7 +32,7 @@ struct Reader::Fetcher {
   Fetcher(const ReaderOptions& options, unsigned threads)
       : process(::getpid()),
         files(options.file_system != nullptr ? *options.file_system : real_file_system(),
-              options.roots, options.open_files, options.views),
+              options.roots, options.open_files, options.views, options.staged),
         blocks(options.block_cache),
         pool(threads) {}
 

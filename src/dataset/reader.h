@@ -20,11 +20,12 @@
 namespace stoker {
 
 struct ReaderOptions {
-  std::vector<std::string> roots;  // where shards are looked for, in this order
-  unsigned threads = 0;            // 0: one per usable core
-  bool verify = true;              // compare checksums where the index has them
-  bool checksum = false;           // compute Item::crc also where the index has none
-  bool fetch_inline = false;       // read the bytes of numbers that lie in the index as well
+  std::vector<std::string> roots;                   // where shards are looked for, in this order
+  std::optional<StagedRoot> staged = std::nullopt;  // looked for there before all of them
+  unsigned threads = 0;                             // 0: one per usable core
+  bool verify = true;                               // compare checksums where the index has them
+  bool checksum = false;      // compute Item::crc also where the index has none
+  bool fetch_inline = false;  // read the bytes of numbers that lie in the index as well
   size_t open_files = 64;
   uint64_t block_cache = 64 << 20;    // bytes of decoded blocks that are kept for the next fetch
   ViewLimits views;                   // of shards that are views

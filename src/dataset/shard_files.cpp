@@ -8,12 +8,40 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dataset/inflating_file.h"
+#include "os/node.h"
 
 namespace stoker {
 
 ShardFiles::ShardFiles(FileSystem& file_system, std::vector<std::string> roots, size_t limit,
-                       const ViewLimits& views)
-    : file_system_(file_system), roots_(std::move(roots)), limit_(limit), views_(views) {}
+                       const ViewLimits& views, std::optional<StagedRoot> staged)
+    : file_system_(file_system),
+      roots_(std::move(roots)),
+      limit_(limit),
+      views_(views),
+      staged_(std::move(staged)) {}
+
+uint64_t ShardFiles::news() {
+  constexpr int64_t kPause = 1'000'000'000;
+  const int64_t now = monotonic_ns();
+  int64_t looked = looked_ns_.load(std::memory_order_relaxed);
+  if (looked != 0 && now - looked < kPause) return news_.load(std::memory_order_relaxed);
+  if (looked_ns_.compare_exchange_strong(looked, now)) {
+    const std::optional<FileInfo> info = file_system_.info(staged_->arrivals, true);
+    news_ = info ? static_cast<uint64_t>(info->modified_ns) : 0;
+  }
+  return news_.load(std::memory_order_relaxed);
+}
+
+std::unique_ptr<ReadableFile> ShardFiles::open_staged(const std::string& path,
+                                                      const ExpectedFile& expected) {
+  try {
+    std::unique_ptr<ReadableFile> file = file_system_.open(staged_->data + "/" + path);
+    const FileInfo info = file->info();
+    return info.kind == FileKind::file && info.size == expected.size ? std::move(file) : nullptr;
+  } catch (const Error&) {
+    return nullptr;  // the source has it
+  }
+}
 
 std::unique_ptr<ReadableFile> ShardFiles::open_once(const std::string& path,
                                                     const ExpectedFile& expected) {
@@ -59,6 +87,20 @@ void ShardFiles::forget(Place place) {
   kept_.erase(place);
 }
 
+void ShardFiles::keep(Kept kept) {
+  const auto known = by_name_.find(kept.name);
+  if (known != by_name_.end()) forget(known->second);
+  kept_.push_front(std::move(kept));
+  by_name_[kept_.front().name] = kept_.begin();
+  if (kept_.size() > limit_) forget(std::prev(kept_.end()));
+  // A view keeps many rows: those that were read before go.
+  const std::string& views_of = kept_.front().views_of;
+  for (auto next = kept_.begin(); !views_of.empty() && next != kept_.end();) {
+    const Place other = next++;
+    if (!other->views_of.empty() && other->views_of != views_of) forget(other);
+  }
+}
+
 std::shared_ptr<ReadableFile> ShardFiles::open(const Segment& segment, uint32_t number) {
   const Shard shard = segment.shard(number);
   const bool is_view = shard.compression == Compression::tiled;
@@ -66,29 +108,30 @@ std::shared_ptr<ReadableFile> ShardFiles::open(const Segment& segment, uint32_t 
   const std::string views_of =
       is_view ? fmt::format("{}{}{:08x}", shard.path, '\0', segment.header_crc()) : "";
   const std::string name = is_view ? fmt::format("{}.{}", views_of, number) : shard.path;
+  const uint64_t news = staged_ ? this->news() : 0;
+  std::shared_ptr<ReadableFile> file;
   {
     const std::lock_guard lock(mutex_);
     const auto known = by_name_.find(name);
     if (known != by_name_.end()) {
       kept_.splice(kept_.begin(), kept_, known->second);
-      return known->second->file;
+      file = known->second->file;
+      if (known->second->staged || known->second->news == news) return file;
+      known->second->news = news;  // whoever comes now need not look as well
     }
   }
   const int64_t modified = segment.depth() == Depth::structure ? shard.modified_ns : 0;
-  std::shared_ptr<ReadableFile> file =
-      inflate(open_once(shard.path, {shard.size, modified}), roots_.front() + "/" + shard.path,
-              shard.compression, segment.view(number), views_);
+  const ExpectedFile expected{shard.size, modified};
+  std::unique_ptr<ReadableFile> nearer = staged_ ? open_staged(shard.path, expected) : nullptr;
+  const bool staged = nearer != nullptr;
+  if (file != nullptr && !staged) return file;
+  file = inflate(staged ? std::move(nearer) : open_once(shard.path, expected),
+                 roots_.front() + "/" + shard.path, shard.compression, segment.view(number), views_);
   const std::lock_guard lock(mutex_);
   const auto known = by_name_.find(name);
-  if (known != by_name_.end()) return known->second->file;  // another thread was quicker
-  kept_.push_front({name, views_of, file});
-  by_name_[name] = kept_.begin();
-  if (kept_.size() > limit_) forget(std::prev(kept_.end()));
-  // A view keeps many rows: those that were read before go.
-  for (auto next = kept_.begin(); is_view && next != kept_.end();) {
-    const Place other = next++;
-    if (!other->views_of.empty() && other->views_of != views_of) forget(other);
-  }
+  // Another thread was quicker.
+  if (known != by_name_.end() && (known->second->staged || !staged)) return known->second->file;
+  keep({name, views_of, file, news, staged});
   return file;
 }
 

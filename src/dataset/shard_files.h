@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,13 +23,19 @@ struct ExpectedFile {
   int64_t modified_ns = 0;  // 0: not compared
 };
 
+/// A copy of the shards that is nearer, or becomes one while it is read from.
+struct StagedRoot {
+  std::string data;      // what paths of shards are relative to; each is there whole, or not at all
+  std::string arrivals;  // a directory whose time of change moves when one has arrived
+};
+
 /// Opens shards when they are first read, checks that they are those that were indexed, and keeps
 /// a bounded number open. Safe from many threads.
 class ShardFiles {
  public:
   /// Each path is looked for under the roots in turn (a staged copy first, say).
   ShardFiles(FileSystem& file_system, std::vector<std::string> roots, size_t limit,
-             const ViewLimits& views);
+             const ViewLimits& views, std::optional<StagedRoot> staged = std::nullopt);
 
   /// Throws Error(not_found) for a vanished shard, Error(corrupt) for one that has changed.
   std::shared_ptr<ReadableFile> open(const Segment& segment, uint32_t number);
@@ -39,15 +47,25 @@ class ShardFiles {
     std::string name;
     std::string views_of;  // of a view: what its file and segment are
     std::shared_ptr<ReadableFile> file;
+    uint64_t news = 0;  // what had arrived when the copy was looked for
+    bool staged = false;
   };
   using Place = std::list<Kept>::iterator;
 
   void forget(Place place);
+  /// Another number whenever shards have arrived; looks once a second.
+  uint64_t news();
+  /// Null where the copy does not have it, or not whole.
+  std::unique_ptr<ReadableFile> open_staged(const std::string& path, const ExpectedFile& expected);
+  void keep(Kept kept);
 
   FileSystem& file_system_;
   std::vector<std::string> roots_;
   size_t limit_;
   ViewLimits views_;
+  std::optional<StagedRoot> staged_;
+  std::atomic<int64_t> looked_ns_{0};
+  std::atomic<uint64_t> news_{0};
   std::mutex mutex_;
   std::list<Kept> kept_;  // most recently used first
   std::unordered_map<std::string, Place> by_name_;

@@ -17,6 +17,7 @@ Sources::Sources(const std::vector<LoadSource>& sources) {
   for (const LoadSource& source : sources) {
     ReaderOptions options;
     options.roots = source.roots;
+    options.staged = source.staged;
     options.threads = 1;
     readers_.push_back(std::make_unique<Reader>(source.index, options));
     samples += source.index->size();

@@ -15,6 +15,7 @@ namespace stoker {
 struct LoadSource {
   std::shared_ptr<const Index> index;
   std::vector<std::string> roots;
+  std::optional<StagedRoot> staged = std::nullopt;
 };
 
 /// One or several datasets as one: their samples are counted through, fields go by their names.

@@ -11,7 +11,7 @@ from test_time import STEPS
 
 ROOT = Path(__file__).resolve().parents[2]
 
-COMMANDS = ("pack", "index", "check", "load", "time", "probe", "job")
+COMMANDS = ("pack", "index", "check", "load", "stage", "time", "probe", "job")
 NEED_SLURM = {"job"}  # what they print is compared in tests/slurm
 
 
@@ -70,10 +70,12 @@ def test_page_describes_every_json_member(stoker_cli, tmp_path, name):
         "index": ["d"],
         "check": ["d", "--compare", "d"],
         "load": ["d"],
+        "stage": ["d", "place"],
         "time": [],
         "probe": ["d", "d/cat", "--bytes", "32M", "--seconds", "1"],
     }[name]
     stoker_cli("index", "d", cwd=tmp_path)
+    (tmp_path / "place").mkdir()
     if name == "time":
         (tmp_path / "steps.py").write_text(STEPS)
         words = ["--", sys.executable, "steps.py", "100", "0.004"]

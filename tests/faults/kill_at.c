@@ -162,6 +162,7 @@ int unlinkat(int fd, const char *path, int flags) { CALL(unlinkat, 0, fd, path, 
 int rmdir(const char *path) { CALL(rmdir, 0, path); }
 int mkdir(const char *path, mode_t mode) { CALL(mkdir, 0, path, mode); }
 int mkdirat(int fd, const char *path, mode_t mode) { CALL(mkdirat, 0, fd, path, mode); }
+int symlinkat(const char *to, int fd, const char *path) { CALL(symlinkat, 0, to, fd, path); }
 int fchmod(int fd, mode_t mode) { CALL(fchmod, 0, fd, mode); }
 int ftruncate(int fd, off_t size) { CALL(ftruncate, 1, fd, size); }
 int ftruncate64(int fd, off64_t size) { CALL(ftruncate64, 1, fd, size); }

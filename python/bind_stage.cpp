@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "bind.h"
+#include "convert.h"
+#include "interruptible.h"
+#include "results/document.h"
+#include "stage/stage.h"
+#include "stage/stage_document.h"
+
+namespace nb = nanobind;
+
+namespace stoker::python {
+namespace {
+
+StageOptions options_of(nb::handle place, bool partial, const std::string& group, unsigned jobs) {
+  StageOptions options;
+  options.place = to_path(place);
+  options.partial = partial;
+  options.group = group;
+  options.jobs = jobs;
+  return options;
+}
+
+nb::object stage(nb::handle dataset, nb::handle place, bool partial, const std::string& group,
+                 unsigned jobs) {
+  const std::string source = to_path(dataset);
+  StageOptions options = options_of(place, partial, group, jobs);
+  return to_str(run_interruptible([&](Progress& progress) {
+    options.progress = &progress;
+    return to_text(stage_document(stoker::stage(source, options)));
+  }));
+}
+
+/// Stages on a thread of its own while the dataset is read. Stops with the object; what is there by
+/// then stays. A fork of the process has no such thread, and leaves everything alone.
+class Staging {
+ public:
+  Staging(const std::string& dataset, StageOptions options) : process_(::getpid()) {
+    options.progress = &progress_;
+    stager_ = std::make_unique<Stager>(dataset, options);
+  }
+  ~Staging() {
+    if (process_ != ::getpid()) {
+      (void)thread_.release();  // NOLINT(bugprone-unused-return-value): it is its parent's
+      return;
+    }
+    progress_.stop = true;
+    const nb::gil_scoped_release without_gil;
+    if (thread_) thread_->join();
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  const StageTarget& target() const { return stager_->target(); }
+
+  void start() {
+    thread_ = std::make_unique<std::thread>([this] {
+      std::string text, failure;
+      try {
+        text = to_text(stage_document(stager_->run()));
+      } catch (const std::exception& error) {
+        failure = error.what();
+      }
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+      result_ = std::move(text);
+      failure_ = std::move(failure);
+    });
+  }
+
+  /// Why it failed; None where it has not, or goes on.
+  nb::object failure() {
+    const std::lock_guard lock(mutex_);
+    return failure_.empty() ? nb::object(nb::none()) : nb::object(to_str(failure_));
+  }
+
+  nb::object wait() {
+    for (;;) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (ended_ && !failure_.empty()) throw Error(ErrorKind::io, failure_);
+        if (ended_) return to_str(result_);
+      }
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      const nb::gil_scoped_release without_gil;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+
+ private:
+  const pid_t process_;
+  Progress progress_;
+  std::unique_ptr<Stager> stager_;
+  std::mutex mutex_;
+  bool ended_ = false;
+  std::string result_, failure_;
+  std::unique_ptr<std::thread> thread_;
+};
+
+void make(Staging* staging, nb::handle dataset, nb::handle place, bool partial) {
+  const std::string source = to_path(dataset);
+  const StageOptions options = options_of(place, partial, "", 0);
+  const nb::gil_scoped_release without_gil;
+  new (staging) Staging(source, options);
+}
+
+}  // namespace
+
+void bind_stage(nb::module_& module) {
+  module.def("stage", &stage, nb::arg("dataset"), nb::arg("place").none(), nb::arg("partial"),
+             nb::arg("group"), nb::arg("jobs"),
+             nb::sig("def stage(dataset: object, place: object | None, partial: bool, group: str, "
+                     "jobs: int) -> str"));
+  nb::class_<Staging>(module, "Staging")
+      .def("__init__", &make, nb::arg("dataset"), nb::arg("place").none(), nb::arg("partial"),
+           nb::sig("def __init__(self, dataset: object, place: object | None, partial: bool) -> "
+                   "None"))
+      .def("start", &Staging::start)
+      .def("wait", &Staging::wait, nb::sig("def wait(self) -> str"))
+      .def("failure", &Staging::failure, nb::sig("def failure(self) -> str | None"))
+      .def_prop_ro("packed", [](const Staging& staging) { return staging.target().packed; })
+      .def_prop_ro(
+          "root",
+          [](const Staging& staging) {
+            return nb::make_tuple(from_path(staging.target().data),
+                                  from_path(staging.target().arrivals));
+          },
+          nb::sig("def root(self) -> tuple[str, str]"));
+}
+
+}  // namespace stoker::python

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/stage_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "base/units.h"
+
+namespace stoker {
+namespace {
+
+std::string interval(const Estimate& estimate) {
+  return fmt::format("{} ({} to {})", format_duration(estimate.value),
+                     format_duration(estimate.least), format_duration(estimate.most));
+}
+
+/// "job 1234, 2 processes".
+std::string users_of(const StagedItem& item) {
+  std::vector<std::string> users;
+  uint64_t processes = 0;
+  for (const std::string& who : item.references) {
+    if (who.starts_with("job,")) {
+      users.push_back("job " + printable(who.substr(4)));
+    } else {
+      ++processes;
+    }
+  }
+  if (processes > 0)
+    users.push_back(processes == 1 ? "1 process" : fmt::format("{} processes", processes));
+  return users.empty() ? "nobody" : fmt::format("{}", fmt::join(users, ", "));
+}
+
+std::string verified_line(const StageResult& result) {
+  if (!result.verified) return "";
+  if (result.target.packed)
+    return "verified: every sample, by the checksum it got while it was packed\n";
+  return result.checksums_made
+             ? "verified: every byte read back; the index had no checksums, the copy's has\n"
+             : "verified: every sample, by the checksums of the index\n";
+}
+
+}  // namespace
+
+std::string payoff_line(const Payoff& payoff) {
+  if (!payoff.copy_s) return fmt::format("does it pay: {}\n", payoff.known_from);
+  std::string text = fmt::format("does it pay: copying takes {}, ", interval(*payoff.copy_s));
+  if (!payoff.pays_after) {
+    text += "reading there saves nothing: it does not";
+  } else {
+    const double epochs = payoff.pays_after->value;
+    text += fmt::format("each epoch saves {}: after {:.{}f} epochs",
+                        interval(*payoff.epoch_saves_s), epochs, epochs < 10 ? 1 : 0);
+  }
+  return fmt::format("{}\n  (by {}, read front to back)\n", text, payoff.known_from);
+}
+
+std::string stage_report(const StageResult& result, const Style& style) {
+  const StageTarget& target = result.target;
+  const uint64_t copied = result.staged_bytes - std::min(result.staged_bytes, result.reused_bytes);
+  std::string text;
+  if (copied == 0 && result.complete) {
+    text = fmt::format("{}: {} in {}, {}\n", style.good("already staged"),
+                       counted(result.samples, "sample"),
+                       counted_shards(result.shards, result.format), format_bytes(result.bytes));
+  } else {
+    text =
+        fmt::format("{} {} in {} ({})", style.good(target.packed ? "packed and staged" : "staged"),
+                    format_bytes(copied), format_duration(result.seconds),
+                    format_rate(static_cast<double>(copied) / result.seconds));
+    if (result.reused_bytes > 0) {
+      text += fmt::format("; {} were there", format_bytes(result.reused_bytes));
+    }
+    text += "\n";
+  }
+  text += fmt::format("at: {}\n", printable(target.path));
+  if (!target.why.empty()) text += fmt::format("why there: {}\n", target.why);
+  text += verified_line(result);
+  if (!target.packed && copied > 0) text += payoff_line(target.payoff);
+  if (!result.faults.empty()) {
+    text += style.bad(fmt::format("{} cannot be staged as indexed:",
+                                  counted(result.faults.size(), "sample"))) +
+            "\n" + list_faults(result.faults, result.faults.size(), style);
+  }
+  if (!result.complete) {
+    return text +
+           fmt::format(
+               "not there: {} of {} shards; stoker.Loader({}, stage=True) reads them from the "
+               "source\n",
+               result.missing_shards, result.shards, python_literal(target.source));
+  }
+  return text + next_steps("stoker check", "verify it again", target.path, style);
+}
+
+std::string nodes_report(const Json& document, const Style& style) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& node : document.at("nodes")) {
+    if (node.contains("error")) {
+      rows.push_back(
+          {"?", style.bad(node["error"].value("message", "failed")), "-", "-", "failed"});
+      continue;
+    }
+    const bool complete = node.at("complete").get<bool>(),
+               verified = node.at("verified").get<bool>();
+    rows.push_back(
+        {node.at("node").get<std::string>(), node.at("path").get<std::string>(),
+         format_bytes(node.at("staged_bytes").get<uint64_t>()),
+         format_duration(node.at("seconds").get<double>()),
+         fmt::format("{}, {}", complete ? "whole" : "a part", verified ? "verified" : "damaged")});
+  }
+  return table({{"node"}, {"at"}, {"size", true}, {"took", true}, {"state"}}, rows, style);
+}
+
+std::string staged_list_report(const std::vector<StagedItem>& items, const Style& style) {
+  if (items.empty()) return "nothing is staged here\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const StagedItem& item : items) {
+    rows.push_back({printable(item.directory), item.source.empty() ? "?" : printable(item.source),
+                    item.own ? "yours" : fmt::format("user {}", item.owner),
+                    format_bytes(item.bytes), format_duration(item.age_s),
+                    item.complete ? "whole" : "a part", users_of(item),
+                    item.purged_in_days ? fmt::format("{:.0f} days", *item.purged_in_days) : "-"});
+  }
+  return table({{"copy"},
+                {"of"},
+                {"whose"},
+                {"size", true},
+                {"age", true},
+                {"state"},
+                {"used by"},
+                {"deleted in", true}},
+               rows, style);
+}
+
+std::string clean_report(const CleanResult& result, const Style& style) {
+  std::string text;
+  for (const StagedItem& item : result.removed) {
+    text += fmt::format("removed {} ({})\n", printable(item.directory), format_bytes(item.bytes));
+  }
+  for (const StagedItem& item : result.kept) {
+    text += fmt::format("kept {}: {}\n", printable(item.directory),
+                        item.references.empty() ? "not old enough" : "used by " + users_of(item));
+  }
+  return text + fmt::format("{} {} in {}\n", style.good("freed"), format_bytes(result.bytes),
+                            result.removed.size() == 1
+                                ? "1 copy"
+                                : fmt::format("{} copies", result.removed.size()));
+}
+
+}  // namespace stoker

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json_fwd.h"
+#include "cli/output.h"
+#include "stage/inventory.h"
+#include "stage/stage.h"
+
+namespace stoker {
+
+// What `stoker stage` prints for people.
+
+std::string stage_report(const StageResult& result, const Style& style);
+/// From the documents of several nodes.
+std::string nodes_report(const Json& document, const Style& style);
+std::string payoff_line(const Payoff& payoff);
+std::string staged_list_report(const std::vector<StagedItem>& items, const Style& style);
+std::string clean_report(const CleanResult& result, const Style& style);
+
+}  // namespace stoker

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/process_mark.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include "os/node.h"
+
+namespace stoker {
+namespace {
+
+/// When the process began, in ticks since the host did; nothing where it is hidden or gone, "" of a
+/// process that has ended and was not waited for.
+std::optional<std::string> start_of(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  // The name in the second field may hold anything, blanks and brackets too.
+  const size_t behind_name = text.rfind(')');
+  if (behind_name == std::string::npos) return std::nullopt;
+  std::istringstream words(text.substr(behind_name + 1));
+  std::string word;
+  constexpr int kStart = 20;
+  for (int i = 0; i < kStart; ++i) {
+    if (!(words >> word)) return std::nullopt;
+    if (i == 0 && (word == "Z" || word == "X")) return "";
+  }
+  return word;
+}
+
+/// What makes numbers of processes comparable: host, its boot, the namespace they count in.
+std::string scope() {
+  std::string host = host_name();
+  for (char& letter : host) {
+    const bool plain = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+                       (letter >= '0' && letter <= '9') || letter == '.' || letter == '-';
+    if (!plain) letter = '_';
+  }
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  file >> boot;
+  std::array<char, 64> space{};
+  const ssize_t length = ::readlink("/proc/self/ns/pid", space.data(), space.size());
+  std::string number;
+  for (ssize_t i = 0; i < length; ++i) {
+    const char letter = space[static_cast<size_t>(i)];
+    if (letter >= '0' && letter <= '9') number += letter;
+  }
+  return fmt::format("{},{},{}", host, boot.substr(0, 8), number);
+}
+
+std::vector<std::string_view> parts_of(std::string_view mark) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= mark.size();) {
+    const size_t end = std::min(mark.find(',', begin), mark.size());
+    parts.push_back(mark.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string this_process_mark() {
+  return fmt::format("{},{},{}", scope(), ::getpid(), start_of(::getpid()).value_or(""));
+}
+
+Alive process_lives(std::string_view mark) {
+  const std::vector<std::string_view> parts = parts_of(mark);
+  constexpr size_t kParts = 5;
+  pid_t pid = 0;
+  if (parts.size() != kParts) return Alive::no;
+  const auto [end, failed] =
+      std::from_chars(parts[3].data(), parts[3].data() + parts[3].size(), pid);
+  if (failed != std::errc() || end != parts[3].data() + parts[3].size() || pid <= 0) {
+    return Alive::no;
+  }
+  const std::string here = scope();
+  const std::vector<std::string_view> own = parts_of(here);
+  if (parts[0] != own[0]) return Alive::unknown;
+  if (parts[1] != own[1]) return Alive::no;  // the host has been restarted since
+  if (parts[2] != own[2]) return Alive::unknown;
+  if (::kill(pid, 0) != 0 && errno != EPERM) return Alive::no;
+  const std::optional<std::string> start = start_of(pid);
+  if (!start) return Alive::yes;  // hidden from us (hidepid), but there
+  return *start == parts[4] ? Alive::yes : Alive::no;
+}
+
+}  // namespace stoker

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stage/all_nodes.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "os/node.h"
+#include "results/document.h"
+
+namespace stoker {
+namespace {
+
+constexpr int kLookMs = 100;
+constexpr size_t kMostOutput = 64 << 20;
+
+/// srun, with its output in a pipe; a group of its own, so that Ctrl-C comes from us alone.
+class Srun {
+ public:
+  explicit Srun(const std::vector<std::string>& words) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+      throw system_error("srun", "cannot make a pipe", errno);
+    output_ = ends[0];
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigset_t defaults;
+    sigemptyset(&defaults);
+    sigaddset(&defaults, SIGPIPE);
+    posix_spawnattr_setsigdefault(&attributes, &defaults);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    const int failed =
+        ::posix_spawnp(&child_, arguments[0], &actions, &attributes, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    ::close(ends[1]);
+    if (failed != 0) {
+      ::close(output_);
+      throw system_error("srun", "cannot be started, so only this node could be staged to", failed);
+    }
+  }
+  ~Srun() { ::close(output_); }
+  Srun(const Srun&) = delete;
+  Srun& operator=(const Srun&) = delete;
+
+  /// All that it prints; told to end as soon as the user asks to stop.
+  std::string read(const Progress& progress) {
+    std::string text;
+    bool told = false;
+    for (;;) {
+      if (progress.stop && !told) {
+        ::kill(child_, SIGTERM);
+        told = true;
+      }
+      pollfd waiting{output_, POLLIN, 0};
+      if (::poll(&waiting, 1, kLookMs) <= 0) continue;
+      std::array<char, 4096> piece{};
+      const ssize_t got = ::read(output_, piece.data(), piece.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      if (text.size() < kMostOutput) text.append(piece.data(), static_cast<size_t>(got));
+    }
+    while (::waitpid(child_, &status_, 0) < 0 && errno == EINTR) {
+    }
+    return text;
+  }
+
+ private:
+  pid_t child_ = 0;
+  int output_ = -1;
+  int status_ = 0;
+};
+
+/// What each task has printed, from lines that begin with its number.
+std::map<unsigned, std::string> by_task(const std::string& text) {
+  std::map<unsigned, std::string> tasks;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    unsigned task = 0;
+    const auto [rest, failed] = std::from_chars(text.data() + at, text.data() + end, task);
+    const size_t behind = static_cast<size_t>(rest - text.data());
+    if (failed == std::errc() && text.compare(behind, 2, ": ") == 0) {
+      tasks[task] += text.substr(behind + 2, end - behind - 2) + "\n";
+    }
+    at = end + 1;
+  }
+  return tasks;
+}
+
+unsigned number_in(const char* variable) {
+  const std::string text = environment(variable);
+  unsigned number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+}  // namespace
+
+unsigned nodes_to_stage_on() {
+  // Only tasks of a step have it; the job script has none.
+  if (environment("SLURM_JOB_ID").empty() || !environment("SLURM_STEP_ID").empty()) return 1;
+  return std::max(1U, number_in("SLURM_JOB_NUM_NODES"));
+}
+
+std::vector<Json> run_on_nodes(unsigned nodes, const std::vector<std::string>& words,
+                               const Progress& progress) {
+  std::error_code failed;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", failed).string();
+  // One task for each node, beside whatever else runs in the job, with all of its cores.
+  std::vector<std::string> all = {"srun",
+                                  "--overlap",
+                                  fmt::format("--nodes={}", nodes),
+                                  fmt::format("--ntasks={}", nodes),
+                                  "--ntasks-per-node=1",
+                                  "--cpu-bind=none",
+                                  "--kill-on-bad-exit=0",
+                                  "--input=none",
+                                  "--label",
+                                  failed ? "stoker" : program};
+  all.insert(all.end(), words.begin(), words.end());
+  const std::map<unsigned, std::string> answers = by_task(Srun(all).read(progress));
+  progress.check_stop();
+  std::vector<Json> documents;
+  for (const auto& [task, text] : answers) {
+    try {
+      documents.push_back(Json::parse(text));
+    } catch (const Json::exception&) {
+      throw Error(ErrorKind::io, fmt::format("task {} of srun answered what is no document: {}",
+                                             task, printable(text.substr(0, 200))));
+    }
+  }
+  if (documents.size() != nodes) {
+    throw Error(ErrorKind::io,
+                fmt::format("srun: {} of {} nodes have answered: see its messages above",
+                            documents.size(), nodes));
+  }
+  return documents;
+}
+
+Json nodes_document(const std::vector<Json>& documents) {
+  Json json = document_header("stage");
+  uint64_t bytes = 0, reused = 0;
+  double seconds = 0;
+  bool verified = true, complete = true;
+  json["place"] = nullptr;
+  json["nodes"] = Json::array();
+  for (Json document : documents) {
+    document.erase("stoker");
+    if (document.contains("error")) {
+      verified = complete = false;
+    } else {
+      if (json["place"].is_null()) json["place"] = document.at("place");
+      bytes += document.at("staged_bytes").get<uint64_t>();
+      reused += document.at("reused_bytes").get<uint64_t>();
+      seconds = std::max(seconds, document.at("seconds").get<double>());
+      verified = verified && document.at("verified").get<bool>();
+      complete = complete && document.at("complete").get<bool>();
+    }
+    json["nodes"].push_back(std::move(document));
+  }
+  json["bytes"] = bytes;
+  json["reused_bytes"] = reused;
+  json["complete"] = complete;
+  json["verified"] = verified;
+  json["seconds"] = seconds;
+  return json;
+}
+
+}  // namespace stoker

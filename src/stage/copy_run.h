@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "dataset/scan.h"
+#include "index/build_index.h"
+#include "stage/shard_copy.h"
+#include "stage/staged_copy.h"
+
+namespace stoker {
+
+/// Brings the shards of a dataset into a copy, together with whoever else is at it, and gives it
+/// an index when all are there.
+class CopyRun {
+ public:
+  CopyRun(const OpenedDataset& source, const std::vector<ShardToStage>& shards, StagedCopy& copy,
+          std::string mark, unsigned jobs, bool partial, Progress* progress);
+
+  /// Whether a shard is there, whole.
+  bool present(size_t shard) const;
+  /// `wanted` are numbers of shards. Returns when each is there, or is one of those left out.
+  void bring(std::vector<size_t> wanted);
+  /// The copy becomes a dataset of its own. REQUIRES: all shards are there.
+  void finish();
+
+  uint64_t copied_bytes() const { return copied_bytes_; }
+  bool checksums_made() const { return checksums_made_; }
+  const std::vector<Fault>& faults() const { return faults_; }
+
+ private:
+  void copy(size_t shard, unsigned threads);
+  /// The same; where there turns out to be no room for it, it is left out if that is allowed.
+  void copy_if_room(size_t shard, unsigned threads);
+  /// Samples of a shard whose bytes, as they were copied, are not those of the index.
+  std::vector<Fault> bad_samples(const ShardToStage& shard, const std::string& root) const;
+  bool index_is_whole(const std::string& directory) const;
+  void copy_index(const SafeDirectory& part) const;
+  void make_index(const SafeDirectory& part, const std::string& directory);
+  std::vector<size_t> differing_shards(const std::string& index) const;
+
+  const OpenedDataset& source_;
+  const std::vector<ShardToStage>& shards_;
+  StagedCopy& copy_;
+  std::string mark_;
+  unsigned jobs_;
+  bool partial_;
+  std::atomic<bool> full_{false};
+  Progress* progress_;
+  std::mutex mutex_;
+  uint64_t copied_bytes_ = 0;
+  bool checksums_made_ = false;
+  std::vector<Fault> faults_;
+};
+
+/// Touches the directory of a piece of work as long as it exists: other hosts see that it goes on.
+class Heartbeat {
+ public:
+  Heartbeat(const StagedCopy& copy, const std::string& mark);
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+ private:
+  struct Thread;
+  std::unique_ptr<Thread> thread_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stoker {
+
+/// One copy that lies at a place.
+struct StagedItem {
+  std::string place;
+  std::string directory;
+  uid_t owner = 0;
+  bool own = false;
+  std::string path;    // to be opened; empty where it is not complete
+  std::string source;  // empty where that is not known
+  uint64_t bytes = 0;  // that lie there
+  bool complete = false;
+  double age_s = 0;                      // since it was written last
+  std::vector<std::string> references;   // "job,1234", "process,…"
+  std::optional<double> purged_in_days;  // by the rule of the site, unless somebody touches it
+};
+
+/// Copies of this user, and those of others that can be looked into, at the places given; at the
+/// well-known ones where there are none.
+std::vector<StagedItem> list_staged(const std::vector<std::string>& places);
+
+struct CleanOptions {
+  std::vector<std::string> places;  // as above
+  bool all = false;                 // in use or not
+  std::optional<double> older_s;    // only what is older
+};
+
+struct CleanResult {
+  std::vector<StagedItem> removed;
+  std::vector<StagedItem> kept;  // of this user: in use, or not old enough
+  uint64_t bytes = 0;            // of what was removed
+};
+
+/// Removes copies of this user that nobody needs. Within a job, what it needed counts as not needed
+/// any more.
+CleanResult clean_staged(const CleanOptions& options);
+
+}  // namespace stoker

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stage/purge.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "os/node.h"
+
+namespace stoker {
+
+std::optional<double> purge_days(const std::string& /*place*/) {
+  const std::string text = environment("STOKER_PURGE_DAYS");
+  double days = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), days);
+  if (failed != std::errc() || end != text.data() + text.size() || !(days > 0)) return std::nullopt;
+  return days;
+}
+
+int64_t last_touched_ns(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return 0;
+  const auto ns = [](const timespec& time) {
+    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  return std::max(ns(status.st_atim), ns(status.st_mtim));
+}
+
+}  // namespace stoker

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stage/references.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "base/error.h"
+#include "os/command_output.h"
+#include "os/node.h"
+
+namespace stoker {
+namespace {
+
+constexpr const char* kReferences = "refs";
+constexpr std::string_view kJob = "job,", kProcess = "process,";
+
+/// This job's number; empty outside of one, and for what is no number.
+std::string own_job() {
+  const std::string job = environment("SLURM_JOB_ID");
+  const bool number =
+      std::all_of(job.begin(), job.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return number ? job : "";
+}
+
+/// Jobs that wait, run or end; nothing where Slurm cannot be asked.
+class Jobs {
+ public:
+  bool may_run(const std::string& job) {
+    if (!asked_) {
+      constexpr double kSeconds = 10;
+      asked_ = true;
+      if (const auto text = command_output({"squeue", "--noheader", "--format=%A"}, kSeconds)) {
+        std::istringstream words(*text);
+        known_.emplace();
+        for (std::string word; words >> word;) known_->insert(word);
+      }
+    }
+    return !known_ || known_->contains(job);
+  }
+
+ private:
+  bool asked_ = false;
+  std::optional<std::set<std::string>> known_;
+};
+
+/// "UID:COPY@WHO".
+std::optional<Reference> parse(const std::string& name) {
+  const size_t colon = name.find(':'), at = name.rfind('@');
+  Reference reference;
+  if (colon == std::string::npos || at == std::string::npos || at < colon) return std::nullopt;
+  const auto [end, failed] = std::from_chars(name.data(), name.data() + colon, reference.owner);
+  if (failed != std::errc() || end != name.data() + colon) return std::nullopt;
+  reference.copy = name.substr(colon + 1, at - colon - 1);
+  reference.who = name.substr(at + 1);
+  return reference;
+}
+
+bool counts(const Reference& reference, const SafeDirectory& directory, int64_t written_ns,
+            Jobs& jobs) {
+  if (reference.who.starts_with(kJob)) return jobs.may_run(reference.who.substr(kJob.size()));
+  if (!reference.who.starts_with(kProcess)) return false;
+  return may_be_at_work(reference.who.substr(kProcess.size()), directory, written_ns);
+}
+
+void create_empty(const SafeDirectory& directory, const std::string& name, uint32_t mode) {
+  const int made = directory.create(name, mode);
+  if (made >= 0) ::close(made);
+}
+
+}  // namespace
+
+HeldReference::HeldReference(const SafeDirectory& top, const StageModes& modes, uid_t owner,
+                             const std::string& copy, const std::string& mark)
+    : directory_(top.make(kReferences, modes.directory)),
+      name_(fmt::format("{}:{}@{}{}", owner, copy, kProcess, mark)) {
+  create_empty(directory_, name_, modes.file);
+  if (const std::string job = own_job(); !job.empty()) {
+    create_empty(directory_, fmt::format("{}:{}@{}{}", owner, copy, kJob, job), modes.file);
+  }
+}
+
+HeldReference::~HeldReference() {
+  try {
+    directory_.remove(name_);
+  } catch (const Error&) {  // the place is gone, and the reference with it
+  }
+}
+
+void drop_references_of_job(const SafeDirectory& top) {
+  const std::optional<SafeDirectory> directory = top.find(kReferences);
+  const std::string job = own_job();
+  if (!directory || job.empty()) return;
+  for (const DirectoryEntry& entry : directory->list()) {
+    const std::optional<Reference> reference = parse(entry.name);
+    if (reference && reference->who == std::string(kJob) + job) directory->remove(entry.name);
+  }
+}
+
+void remove_dead_references(const SafeDirectory& top) {
+  const std::optional<SafeDirectory> directory = top.find(kReferences);
+  if (!directory) return;
+  for (const DirectoryEntry& entry : directory->list()) {
+    const std::optional<Reference> reference = parse(entry.name);
+    const std::optional<FileInfo> info = directory->info(entry.name);
+    if (!reference || !info || !reference->who.starts_with(kProcess)) continue;
+    const std::string mark = reference->who.substr(kProcess.size());
+    if (!may_be_at_work(mark, *directory, info->modified_ns)) directory->remove(entry.name);
+  }
+}
+
+std::vector<Reference> live_references(const SafeDirectory& place, uid_t owner) {
+  std::vector<Reference> found;
+  Jobs jobs;
+  for (const DirectoryEntry& user : place.list()) {
+    const std::optional<uid_t> whose = user_of_directory(user.name);
+    if (!whose || user.kind != FileKind::directory) continue;
+    try {
+      const auto ownership = place.ownership(user.name);
+      if (!ownership || ownership->user != *whose) continue;  // somebody else took that name
+      const std::optional<SafeDirectory> top = place.find(user.name);
+      const std::optional<SafeDirectory> refs = top ? top->find(kReferences) : std::nullopt;
+      if (!refs) continue;
+      for (const DirectoryEntry& entry : refs->list()) {
+        const std::optional<Reference> reference = parse(entry.name);
+        const std::optional<FileInfo> info = refs->info(entry.name);
+        if (!reference || !info) continue;
+        if (!counts(*reference, *refs, info->modified_ns, jobs)) {
+          if (*whose == ::geteuid()) refs->remove(entry.name);
+        } else if (reference->owner == owner) {
+          found.push_back(*reference);
+        }
+      }
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::permission) throw;  // not of our group: needs nothing of ours
+    }
+  }
+  return found;
+}
+
+}  // namespace stoker

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stage/stage_document.h"
+
+#include "base/json.h"
+#include "dataset/schema.h"
+#include "os/node.h"
+#include "results/document.h"
+
+namespace stoker {
+namespace {
+
+Json to_json(const std::optional<Estimate>& estimate) {
+  if (!estimate) return nullptr;
+  const auto number = [](double value) { return value < 0 ? Json() : Json(value); };
+  return {{"value", number(estimate->value)},
+          {"least", number(estimate->least)},
+          {"most", number(estimate->most)}};
+}
+
+Json payoff_object(const Payoff& payoff) {
+  return {{"copy_s", to_json(payoff.copy_s)},
+          {"epoch_saves_s", to_json(payoff.epoch_saves_s)},
+          {"pays_after_epochs", to_json(payoff.pays_after)},
+          {"known_from", payoff.known_from}};
+}
+
+Json items_list(const std::vector<StagedItem>& items) {
+  Json list = Json::array();
+  for (const StagedItem& item : items) {
+    list.push_back({{"place", name_to_json(item.place)},
+                    {"directory", name_to_json(item.directory)},
+                    {"path", item.path.empty() ? Json() : Json(name_to_json(item.path))},
+                    {"source", item.source.empty() ? Json() : Json(name_to_json(item.source))},
+                    {"owner", item.owner},
+                    {"own", item.own},
+                    {"bytes", item.bytes},
+                    {"complete", item.complete},
+                    {"age_s", item.age_s},
+                    {"references", item.references},
+                    {"purged_in_days", item.purged_in_days ? Json(*item.purged_in_days) : Json()}});
+  }
+  return list;
+}
+
+}  // namespace
+
+Json stage_document(const StageResult& result) {
+  Json json = document_header("stage");
+  const StageTarget& target = result.target;
+  const std::string node = environment("SLURMD_NODENAME");
+  json["node"] = node.empty() ? host_name() : node;
+  json["source"] = name_to_json(target.source);
+  json["place"] = name_to_json(target.place);
+  json["why"] = target.why;
+  json["path"] = name_to_json(target.path);
+  json["format"] = result.format;
+  json["packed"] = target.packed;
+  json["samples"] = result.samples;
+  json["shards"] = result.shards;
+  json["bytes"] = result.bytes;
+  json["staged_bytes"] = result.staged_bytes;
+  json["reused_bytes"] = result.reused_bytes;
+  json["missing_shards"] = result.missing_shards;
+  json["complete"] = result.complete;
+  json["verified"] = result.verified;
+  json["checksums_made"] = result.checksums_made;
+  json["faults"] = Json::array();
+  for (const Fault& fault : result.faults) json["faults"].push_back(to_json(fault));
+  json["payoff"] = payoff_object(target.payoff);
+  json["seconds"] = result.seconds;
+  return json;
+}
+
+Json staged_list_document(const std::vector<StagedItem>& items) {
+  Json json = document_header("stage");
+  json["staged"] = items_list(items);
+  return json;
+}
+
+Json clean_document(const CleanResult& result) {
+  Json json = document_header("stage");
+  json["removed"] = items_list(result.removed);
+  json["kept"] = items_list(result.kept);
+  json["bytes"] = result.bytes;
+  return json;
+}
+
+}  // namespace stoker

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "base/json_fwd.h"
+#include "stage/inventory.h"
+#include "stage/stage.h"
+
+namespace stoker {
+
+// What --json prints and Python gets; docs/commands/stage.md describes it member by member.
+
+Json stage_document(const StageResult& result);
+Json staged_list_document(const std::vector<StagedItem>& items);
+Json clean_document(const CleanResult& result);
+
+}  // namespace stoker

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stage/staged_copy.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <grp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "os/process_mark.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::string_view kOwnPrefix = "stoker-";
+constexpr uint64_t kMostState = 1 << 20;
+
+/// Refuses a place where others could exchange our directory for one of theirs.
+void check_place(const SafeDirectory& place) {
+  const Ownership owner = place.ownership();
+  const bool anybody = (owner.mode & S_IWOTH) != 0;
+  if (!anybody || (owner.mode & S_ISVTX) != 0) return;
+  throw Error(
+      ErrorKind::permission,
+      fmt::format("{}: anybody may rename what lies there (it is world-writable without the "
+                  "sticky bit): choose another place, or a directory of your own below it",
+                  printable(place.path())));
+}
+
+void check_own(const SafeDirectory& top) {
+  const Ownership owner = top.ownership();
+  if (owner.user != ::geteuid()) {
+    throw Error(
+        ErrorKind::permission,
+        fmt::format("{}: belongs to user {}, not to you: somebody has taken this name; choose "
+                    "another place",
+                    printable(top.path()), owner.user));
+  }
+  if ((owner.mode & (S_IWGRP | S_IWOTH)) != 0) {
+    throw Error(ErrorKind::permission,
+                fmt::format("{}: others may write there (mode {:o}), so nothing in it can be "
+                            "trusted: remove it",
+                            printable(top.path()), owner.mode));
+  }
+}
+
+StageModes modes_for(std::optional<gid_t> group) {
+  return group ? StageModes{02750, 0640} : StageModes{};
+}
+
+SafeDirectory make_for(const SafeDirectory& in, const std::string& name,
+                       std::optional<gid_t> group) {
+  SafeDirectory made = in.make(name, modes_for(group).directory);
+  if (group && made.ownership().group != *group) made.set_group(*group);
+  // Once for a group, a copy stays that: others may be reading it.
+  if (group && (made.ownership().mode & 07777U) != modes_for(group).directory) {
+    made.set_mode(modes_for(group).directory);
+  }
+  return made;
+}
+
+}  // namespace
+
+std::optional<uid_t> user_of_directory(std::string_view name) {
+  uid_t user = 0;
+  if (!name.starts_with(kOwnPrefix)) return std::nullopt;
+  name.remove_prefix(kOwnPrefix.size());
+  const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), user);
+  if (failed != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return user;
+}
+
+gid_t group_named(const std::string& name) {
+  const struct group* entry = ::getgrnam(name.c_str());
+  if (entry == nullptr) {
+    throw Error(ErrorKind::usage, fmt::format("group '{}': there is none", printable(name)));
+  }
+  const gid_t wanted = entry->gr_gid;
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(0, ::getgroups(0, nullptr))));
+  groups.resize(static_cast<size_t>(
+      std::max(0, ::getgroups(static_cast<int>(groups.size()), groups.data()))));
+  if (wanted != ::getegid() && std::find(groups.begin(), groups.end(), wanted) == groups.end()) {
+    throw Error(ErrorKind::usage, fmt::format("group '{}': you are not in it", printable(name)));
+  }
+  return wanted;
+}
+
+std::optional<SafeDirectory> own_directory(const std::string& place, std::optional<gid_t> group,
+                                           bool create) {
+  const SafeDirectory at(place);
+  check_place(at);
+  const std::string name = fmt::format("{}{}", kOwnPrefix, ::geteuid());
+  std::optional<SafeDirectory> own = at.find(name);
+  if (!own && !create) return std::nullopt;
+  if (own) check_own(*own);  // before anything is changed
+  SafeDirectory made = make_for(at, name, group);
+  check_own(made);
+  return made;
+}
+
+StagedCopy::StagedCopy(const SafeDirectory& top, std::string copy_name, std::optional<gid_t> group)
+    : name(std::move(copy_name)),
+      modes(modes_for(group)),
+      directory(make_for(top, name, group)),
+      data(make_for(directory, "data", group)),
+      claims(directory.make("claims", 0700)),
+      parts(make_for(directory, "parts", group)),
+      done(make_for(directory, "done", group)) {
+  check_own(directory);
+}
+
+void StagedCopy::write_state(const Json& state, const std::string& mark) const {
+  const SafeDirectory part = parts.make(mark, modes.directory);
+  part.remove(kStateName);
+  const int file = part.create(kStateName, modes.file);
+  const std::string text = state.dump(1) + "\n";
+  const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int cause = errno;
+  ::close(file);
+  if (!written) throw system_error(part.path() + "/" + kStateName, "cannot write", cause);
+  part.rename(kStateName, directory, kStateName);
+}
+
+bool StagedCopy::at_work(const std::string& mark) const {
+  const std::optional<FileInfo> part = parts.info(mark);
+  return may_be_at_work(mark, parts, part ? part->modified_ns : 0);
+}
+
+void StagedCopy::remove_leftovers() const {
+  for (const SafeDirectory* where : {&claims, &parts}) {
+    for (const DirectoryEntry& entry : where->list()) {
+      const std::string mark =
+          where == &parts ? entry.name : where->read_mark(entry.name).value_or("");
+      if (!at_work(mark)) where->remove_tree(entry.name);
+    }
+  }
+}
+
+Claim::Claim(const StagedCopy& copy, std::string name, const std::string& mark)
+    : copy_(copy), name_(std::move(name)) {
+  while (!(taken_ = copy_.claims.mark(name_, mark))) {
+    const std::optional<std::string> other = copy_.claims.read_mark(name_);
+    if (!other) continue;  // just given back
+    if (copy_.at_work(*other)) return;
+    copy_.claims.remove(name_);
+    copy_.parts.remove_tree(*other);
+  }
+}
+
+Claim::~Claim() {
+  if (!taken_) return;
+  try {
+    copy_.claims.remove(name_);
+  } catch (const Error&) {  // the place is gone, and the claim with it
+  }
+}
+
+Json read_state(const SafeDirectory& copy) {
+  try {
+    const std::optional<std::string> text = copy.read(kStateName, kMostState);
+    if (!text) return {};
+    Json state = Json::parse(*text);
+    return state.is_object() ? state : Json();
+  } catch (const Json::exception&) {
+    return {};
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::corrupt) return {};
+    throw;
+  }
+}
+
+std::optional<GroupCopy> copy_of_group(const std::string& place, const std::string& name,
+                                       gid_t group) {
+  const SafeDirectory at(place);
+  const auto is_of = [&](const SafeDirectory& directory, uid_t user) {
+    const Ownership owner = directory.ownership();
+    return owner.user == user && owner.group == group && (owner.mode & (S_IWGRP | S_IWOTH)) == 0;
+  };
+  for (const DirectoryEntry& entry : at.list()) {
+    const std::optional<uid_t> user = user_of_directory(entry.name);
+    if (!user || *user == ::geteuid() || entry.kind != FileKind::directory) continue;
+    try {
+      const std::optional<SafeDirectory> top = at.find(entry.name);
+      if (!top || !is_of(*top, *user)) continue;
+      const std::optional<SafeDirectory> copy = top->find(name);
+      if (!copy || !is_of(*copy, *user)) continue;
+      const Json state = read_state(*copy);
+      if (state.is_object() && state.value("complete", false)) {
+        return GroupCopy{copy->path(), *user, modes_for(group)};
+      }
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::permission) throw;  // not for us
+    } catch (const Json::exception&) {  // a state that says something else by that word
+    }
+  }
+  return std::nullopt;
+}
+
+std::string work_mark() {
+  static std::atomic<uint64_t> count{0};
+  return fmt::format("{},{}", this_process_mark(), ++count);
+}
+
+bool may_be_at_work(std::string_view mark, const SafeDirectory& directory, int64_t written_ns) {
+  constexpr int64_t kLongestPause = 300'000'000'000;
+  const Alive alive = process_lives(mark.substr(0, mark.rfind(',')));
+  if (alive != Alive::unknown) return alive == Alive::yes;
+  // Of another host: by what it writes, on the clock of the file system, which may be a server's.
+  return directory.touch() - written_ns < kLongestPause;
+}
+
+}  // namespace stoker

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Staging that is killed, doubled, interrupted, and disturbed by other users: what lies there is right, or is not there."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from samples import differences, image_folder, noise, tree, write_files
+from stoker_program import clean_environment, program
+
+# 100 for the whole proof: STOKER_STAGE_KILLS=100 pytest tests/faults/test_stage_faults.py -k at_random
+KILLS = int(os.environ.get("STOKER_STAGE_KILLS", "12"))
+UID = os.geteuid()
+
+
+@pytest.fixture
+def packed(stoker_cli, tmp_path):
+    image_folder(tmp_path / "photos", per_class=20)
+    stoker_cli("pack", tmp_path / "photos", tmp_path / "packed", "--shard-size", "12K")
+    return tmp_path / "packed"
+
+
+@pytest.fixture
+def large(stoker_cli, tmp_path):
+    """Takes a moment to copy."""
+    write_files(tmp_path / "files", {f"{i:03d}.bin": noise(i % 3, 2_000_000) for i in range(60)})
+    stoker_cli("pack", tmp_path / "files", tmp_path / "large", "--shard-size", "8M")
+    return tmp_path / "large"
+
+
+@pytest.fixture
+def place(tmp_path):
+    path = tmp_path / "place"
+    path.mkdir()
+    return path
+
+
+def staged(place) -> Path:
+    (data,) = place.glob(f"stoker-{UID}/*/data")
+    return data
+
+
+def left_behind(place) -> list[str]:
+    """All but the dataset, what says what it is, and which of its shards are there."""
+    found = []
+    for path in place.rglob("*"):
+        parts = path.relative_to(place).parts
+        inner = parts[2:]
+        allowed = not inner or inner[0] in ("data", "done") or inner in (("state.json",), ("claims",), ("parts",))
+        if not allowed or (parts[1:2] == ("refs",) and len(parts) > 2):
+            found.append("/".join(parts))
+    return found
+
+
+def require_whole(stoker_cli, source, place):
+    assert left_behind(place) == []
+    assert differences(tree(source), tree(staged(place))) == []
+
+
+def kill_at_random(stoker_cli, stoker_environment, shim, count_calls, source, tmp_path, kills):
+    """At random calls and at random moments, in turn; each time to the end afterwards."""
+    reference = tmp_path / "reference"
+    reference.mkdir()
+    calls = count_calls("stage", source, reference)
+    whole = tree(staged(reference))
+    rng = random.Random(7)
+    killed = 0
+    for number in range(20 * kills):
+        if killed == kills:
+            break
+        place = tmp_path / "killed"
+        place.mkdir()
+        words = [program(), "stage", source, place]
+        # Most of the time once, now and then again and again before it may end.
+        for _ in range(rng.choice((1, 1, 1, 3))):
+            how = ("before", "after", "half")[number % 3]
+            env = {**stoker_environment, "LD_PRELOAD": str(shim), "KILL_AT": str(1 + rng.randrange(calls)), "KILL_HOW": how}
+            done = subprocess.run(words, env=env, capture_output=True, timeout=120)
+            assert done.returncode in (0, -signal.SIGKILL), done
+            killed += done.returncode != 0
+        result = stoker_cli("stage", source, place, "--json").json
+        assert result["complete"] and result["verified"]
+        assert left_behind(place) == []
+        assert differences(whole, tree(staged(place))) == [], f"kill number {killed}"
+        shutil.rmtree(place)
+    assert killed >= kills
+
+
+def test_killed_at_random_calls(stoker_cli, stoker_environment, shim, count_calls, packed, tmp_path):
+    kill_at_random(stoker_cli, stoker_environment, shim, count_calls, packed, tmp_path, KILLS)
+
+
+def test_packing_killed_at_random_calls(stoker_cli, stoker_environment, shim, count_calls, tmp_path):
+    image_folder(tmp_path / "photos")
+    kill_at_random(stoker_cli, stoker_environment, shim, count_calls, tmp_path / "photos", tmp_path, max(4, KILLS // 3))
+
+
+def test_killed_at_random_moments(stoker_cli, stoker_environment, large, place):
+    rng = random.Random(5)
+    for _ in range(KILLS):
+        process = subprocess.Popen([program(), "stage", large, place], env=stoker_environment, stdout=subprocess.DEVNULL)
+        time.sleep(rng.random() * 0.25)
+        process.kill()
+        process.wait(timeout=60)
+        if rng.random() < 0.3:
+            stoker_cli("stage", large, place)
+            require_whole(stoker_cli, large, place)
+            shutil.rmtree(place / f"stoker-{UID}")
+    stoker_cli("stage", large, place)
+    require_whole(stoker_cli, large, place)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_signals_leave_what_can_be_resumed(stoker_cli, shim, count_calls, packed, tmp_path, name):
+    reference, place = tmp_path / "reference", tmp_path / "place"
+    reference.mkdir(), place.mkdir()
+    calls = count_calls("stage", packed, reference)
+    env = {"LD_PRELOAD": str(shim), "KILL_AT": str(calls // 2), "KILL_HOW": name}
+    finished = stoker_cli("stage", packed, place, "--jobs", "1", env=env, status=130)
+    assert "again" in finished.stderr
+    assert left_behind(place) == []
+    result = stoker_cli("stage", packed, place, "--json").json
+    assert 0 < result["reused_bytes"] < result["bytes"], "what was done is not done again"
+    require_whole(stoker_cli, packed, place)
+
+
+def test_two_at_once_make_one_copy(stoker_cli, stoker_environment, large, place):
+    command = [program(), "stage", large, place, "--json"]
+    both = [subprocess.Popen(command, env=stoker_environment, stdout=subprocess.PIPE) for _ in range(2)]
+    documents = [each.communicate(timeout=120)[0] for each in both]
+    assert [each.returncode for each in both] == [0, 0]
+    results = [json.loads(document) for document in documents]
+    assert all(result["complete"] and result["verified"] for result in results)
+    copied = [result["bytes"] - result["reused_bytes"] for result in results]
+    assert sum(copied) == results[0]["bytes"], "each shard came once"
+    require_whole(stoker_cli, large, place)
+
+
+def test_the_first_is_killed_and_the_second_finishes(stoker_environment, stoker_cli, large, place):
+    first = subprocess.Popen([program(), "stage", large, place, "--jobs", "1"], env=stoker_environment)
+    while not list(place.glob("stoker-*/*/parts/*/*.tar")) and first.poll() is None:
+        time.sleep(0.001)
+    os.kill(first.pid, signal.SIGSTOP)  # at work, and does not come to an end
+    second = subprocess.Popen([program(), "stage", large, place, "--json"], env=stoker_environment, stdout=subprocess.PIPE)
+    time.sleep(0.5)
+    held = second.poll() is None
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait(timeout=60)
+    document, _ = second.communicate(timeout=120)
+    assert second.returncode == 0, document
+    assert held, "it waited for what the other one had claimed"
+    require_whole(stoker_cli, large, place)
+
+
+def test_the_source_changes_meanwhile(stoker_cli, stoker_environment, large, place):
+    """Named, and nothing of it arrives."""
+    shards = sorted(large.glob("*.tar"))
+    first = subprocess.Popen(
+        [program(), "stage", large, place, "--jobs", "1"], env=stoker_environment, stderr=subprocess.PIPE
+    )
+    while not list(place.glob("stoker-*/*/parts/*/*.tar")) and first.poll() is None:
+        time.sleep(0.0005)
+    os.kill(first.pid, signal.SIGSTOP)
+    (part,) = place.glob("stoker-*/*/parts/*/*.tar")
+    source = large / part.name
+    with open(source, "r+b") as file:
+        file.seek(source.stat().st_size // 2)
+        file.write(b"changed meanwhile")
+    os.kill(first.pid, signal.SIGCONT)
+    _, errors = first.communicate(timeout=120)
+    assert first.returncode == 1
+    assert part.name.encode() in errors
+    assert not list(place.glob(f"stoker-*/*/data/{part.name}"))
+    assert left_behind(place) == [] and len(shards) > 3
+
+
+def test_the_place_disappears(stoker_cli, stoker_environment, large, place):
+    before = tree(large)
+    process = subprocess.Popen(
+        [program(), "stage", large, place, "--jobs", "1"], env=stoker_environment, stderr=subprocess.PIPE
+    )
+    while not list(place.glob("stoker-*/*/parts/*/*.tar")) and process.poll() is None:
+        time.sleep(0.0005)
+    os.kill(process.pid, signal.SIGSTOP)
+    place.rename(place.with_name("elsewhere"))
+    shutil.rmtree(place.with_name("elsewhere"))
+    os.kill(process.pid, signal.SIGCONT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert b"disappeared" in errors and b"source is untouched" in errors
+    assert differences(before, tree(large)) == []
+
+
+# --- Other users ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scratch(as_other_user):
+    """Where everybody writes, as on a node."""
+    if os.geteuid() != 0:
+        pytest.skip("needs two users: run the tests as root")
+    path = as_other_user.directory / "scratch"
+    path.mkdir()
+    path.chmod(0o1777)
+    return path
+
+
+@pytest.fixture
+def shared(as_other_user, stoker_cli):
+    source = as_other_user.directory / "source"
+    image_folder(source)
+    packed = as_other_user.directory / "packed"
+    stoker_cli("pack", source, packed, "--shard-size", "12K")
+    for path in [packed, *packed.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return packed
+
+
+def test_two_users_do_not_see_each_other(stoker_cli, as_other_user, scratch, shared):
+    stoker_cli("stage", shared, scratch)
+    theirs = as_other_user("stage", shared, scratch, "--json").json
+    assert theirs["reused_bytes"] == 0 and theirs["verified"]
+    assert {path.name: path.stat().st_mode & 0o777 for path in scratch.iterdir()} == {
+        f"stoker-{UID}": 0o700,
+        "stoker-65534": 0o700,
+    }
+    listed = as_other_user("stage", "--list", scratch, "--json").json["staged"]
+    assert [item["owner"] for item in listed] == [65534]
+    as_other_user("stage", "--clean", "--all", scratch)
+    assert [path.name for path in scratch.iterdir()] == [f"stoker-{UID}"], "others' files are never touched"
+    require_whole(stoker_cli, shared, scratch)
+
+
+@pytest.mark.parametrize("kind", ["link", "directory", "file"])
+def test_a_name_that_somebody_has_taken(stoker_cli, as_other_user, scratch, shared, kind):
+    """The other user waits for root to write through what was put there."""
+    target = as_other_user.directory / "target"
+    target.mkdir()
+    trap = scratch / f"stoker-{UID}"
+    if kind == "link":
+        trap.symlink_to(target)
+    elif kind == "directory":
+        trap.mkdir(mode=0o777)
+    else:
+        trap.write_text("mine")
+    os.chown(trap, 65534, 65534, follow_symlinks=False)
+    before = tree(scratch)
+    finished = stoker_cli("stage", shared, scratch, status=1)
+    assert str(trap) in finished.stderr and "another place" in finished.stderr
+    assert list(target.iterdir()) == [] and differences(before, tree(scratch)) == []
+    assert stoker_cli("stage", "--list", scratch, "--json").json["staged"] == []
+    stoker_cli("stage", "--clean", "--all", scratch, status=1)
+    assert differences(before, tree(scratch)) == []
+    # Where nobody has named a place, another one is chosen.
+    chosen = stoker_cli("stage", shared, "--json", env={"TMPDIR": str(scratch)}, status=None)
+    if chosen.returncode == 0:
+        assert chosen.json["place"] != str(scratch)
+        stoker_cli("stage", "--clean", chosen.json["place"])
+
+
+def test_links_inside_are_not_followed(stoker_cli, tmp_path, packed, place):
+    """Whoever got hold of our directory for a moment: what it planted there leads nowhere."""
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("keep")
+    stoker_cli("stage", packed, place)
+    data = staged(place)
+    shard = sorted(data.glob("*.tar"))[0]
+    shard.unlink()
+    shard.symlink_to(precious / "file")
+    stoker_cli("stage", packed, place)
+    assert not shard.is_symlink() and (precious / "file").read_text() == "keep"
+    (data / "linked").symlink_to(precious)
+    (data.parent / "parts/somebody").symlink_to(precious)
+    stoker_cli("stage", "--clean", place)
+    assert (precious / "file").read_text() == "keep" and list(place.iterdir()) == []
+
+
+def test_anybody_may_rename_there(stoker_cli, packed, place):
+    place.chmod(0o777)  # and no sticky bit
+    assert "sticky" in stoker_cli("stage", packed, place, status=1).stderr
+    assert list(place.iterdir()) == []
+
+
+def test_a_group_may_read(stoker_cli, as_other_user, scratch, shared):
+    """Nobody's group: root is let in because it is root, so it stages for that group as nobody."""
+    group = subprocess.run(["id", "-gn", "nobody"], capture_output=True, text=True, check=True).stdout.strip()
+    result = as_other_user("stage", shared, scratch, "--group", group, "--json").json
+    top = scratch / "stoker-65534"
+    assert top.stat().st_mode & 0o7777 == 0o2750 and top.stat().st_gid == 65534
+    reader = subprocess.run(
+        [as_other_user.program, "check", result["path"]], user=1, group=65534, extra_groups=[],
+        env=clean_environment(as_other_user.home), capture_output=True,
+    )  # fmt: skip
+    assert reader.returncode == 0, reader
+    # Another one of the group uses that copy, and while it runs nobody cleans it.
+    home = as_other_user.directory / "home of 1"
+    home.mkdir()
+    os.chown(home, 1, 65534)
+    member = {"user": 1, "group": 65534, "extra_groups": [], "env": clean_environment(home), "capture_output": True}
+    again = subprocess.run([as_other_user.program, "stage", shared, scratch, "--group", group, "--json"], **member)
+    assert again.returncode == 0, again
+    found = json.loads(again.stdout)
+    assert found["path"] == result["path"] and found["reused_bytes"] == found["bytes"] and found["verified"]
+    stranger = subprocess.run(["ls", top], user=1, group=1, extra_groups=[], capture_output=True)
+    assert stranger.returncode != 0
+    assert "not in it" in as_other_user("stage", shared, scratch, "--group", "root", status=2).stderr

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`stoker stage` in jobs of a real Slurm: on every node, shared by jobs, cleaned when they are gone, stopped by SIGTERM."""
+
+import json
+import shlex
+import time
+
+import pytest
+from samples import image_folder
+from stoker_program import program
+
+
+@pytest.fixture(scope="module")
+def packed(cluster):
+    """On what all nodes see, readable by all."""
+    image_folder(cluster.shared / "photos", per_class=20)
+    cluster.stoker("pack", cluster.shared / "photos", cluster.shared / "pack ed'", "--shard-size", "12K")
+    return cluster.shared / "pack ed'"
+
+
+def words(*all_of_them) -> str:
+    return " ".join(shlex.quote(str(word)) for word in all_of_them)
+
+
+def output(cluster, job, user=0) -> str:
+    return (cluster.shared / f"jobs-{user}/{job}.out").read_text()
+
+
+def document(text: str) -> dict:
+    return json.loads(text[text.index("{\n") :])
+
+
+def test_one_command_for_all_nodes(cluster, packed):
+    stage, check = words(program(), "stage", packed, "/scr", "--json"), words(program(), "check")
+    # Each node's own copy is looked at there.
+    look = f"srun --overlap -N4 -n4 bash -c '{check} /scr/stoker-0/*/data >/dev/null && echo good on $SLURMD_NODENAME'"
+    clean = f"srun --overlap -N4 -n4 {words(program(), 'stage', '--clean', '/scr')}"
+    job = cluster.submit(f"{stage} > doc.$SLURM_JOB_ID; {look}; {clean}; ls -A /scr", "-N4")
+    assert cluster.wait(job) == "COMPLETED", output(cluster, job)
+    result = document((cluster.shared / f"jobs-0/doc.{job}").read_text())
+    assert sorted(node["node"] for node in result["nodes"]) == ["n1", "n2", "n3", "n4"]
+    assert result["complete"] and result["verified"] and result["reused_bytes"] == 0
+    assert result["bytes"] == 4 * result["nodes"][0]["bytes"] and result["place"] == "/scr"
+    text = output(cluster, job)
+    assert all(f"good on n{number}" in text for number in (1, 2, 3, 4))
+    assert text.count("freed") == 4 and text.rstrip().endswith("copy"), "nothing is left on the first node"
+
+
+def test_a_task_of_srun_stages_on_its_own_node(cluster, packed):
+    stage = words(program(), "stage", packed, "/scr", "--json")
+    job = cluster.submit(f"srun -N1 -n1 -w n2 {stage}; srun -N2 -n2 {words(program(), 'stage', '--clean', '/scr')}", "-N2", "-w", "n1,n2")
+    assert cluster.wait(job) == "COMPLETED", output(cluster, job)
+    text = output(cluster, job)
+    assert '"node": "n2"' in text and '"nodes"' not in text
+    assert "freed 0 B" in text and "in 1 copy" in text
+
+
+def test_jobs_share_a_copy_and_the_last_one_cleans(cluster, packed):
+    stage, clean = words(program(), "stage", packed, "/scr", "--json"), words(program(), "stage", "--clean", "/scr", "--json")
+    listed = words(program(), "stage", "--list", "/scr", "--json")
+    first = cluster.submit(f"{stage} >/dev/null; touch first; while [ ! -e go ]; do sleep 0.1; done; rm go first", "-w", "n3")
+    marker = cluster.shared / "jobs-0/first"
+    end = time.monotonic() + 60
+    while not marker.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert marker.exists(), output(cluster, first)
+    second = cluster.submit(f"{stage} >staged; {clean} >cleaned; {listed} >listed", "-w", "n3")
+    assert cluster.wait(second) == "COMPLETED"
+    staged, cleaned, found = (
+        json.loads((cluster.shared / "jobs-0" / name).read_text()) for name in ("staged", "cleaned", "listed")
+    )
+    assert staged["complete"] and staged["reused_bytes"] == staged["bytes"], "the copy of the first job served"
+    assert cleaned["removed"] == [] and [item["references"] for item in found["staged"]] == [[f"job,{first}"]]
+    (cluster.shared / "jobs-0/go").touch()
+    cluster.wait(first)
+    # A job that has ended needs nothing, whether it said so or not.
+    third = cluster.submit(clean, "-w", "n3")
+    assert cluster.wait(third) == "COMPLETED"
+    assert len(document(output(cluster, third))["removed"]) == 1
+
+
+def test_cancelled_jobs_leave_what_can_be_resumed(cluster, packed):
+    """SIGTERM comes before SIGKILL; a shim-free race, so only what must always hold is asked for."""
+    stage = words(program(), "stage", packed, "/scr")
+    job = cluster.submit(f"touch running; exec srun {stage} -j 1", "-w", "n4")
+    end = time.monotonic() + 60
+    while not (cluster.shared / "jobs-0/running").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    cluster.run("scancel", job)
+    cluster.wait(job)
+    after = cluster.submit(
+        f"{stage} --json; ls -A /scr/stoker-0/*/parts /scr/stoker-0/*/claims; {words(program(), 'stage', '--clean', '/scr')}", "-w", "n4"
+    )
+    assert cluster.wait(after) == "COMPLETED"
+    text = output(cluster, after)
+    assert '"complete": true' in text and '"verified": true' in text
+    assert text.count("stoker-0/") >= 2 and "\nvm," not in text
