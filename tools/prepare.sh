@@ -46,6 +46,13 @@ libjpeg-turbo-progs command:cjpeg
 zstd command:zstd
 git command:git
 chromium command:chromium
+slurmctld command:slurmctld
+slurmd command:slurmd
+slurmdbd command:slurmdbd
+slurm-client command:sacct
+munge command:munged
+mariadb-server command:mariadbd
+mariadb-client command:mariadb
 TABLE
     bench) cat <<'TABLE' ;;
 libopencv-dev header:opencv4/opencv2/core.hpp

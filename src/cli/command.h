@@ -30,6 +30,7 @@ struct Command {
 
 extern const Command kPackCommand;
 extern const Command kIndexCommand;
+extern const Command kJobCommand;
 extern const Command kCheckCommand;
 extern const Command kLoadCommand;
 extern const Command kTimeCommand;

@@ -22,7 +22,8 @@ namespace {
 
 /// Every command stoker knows.
 constexpr std::array kCommands = {&kPackCommand, &kIndexCommand, &kCheckCommand, &kLoadCommand,
-                                  &kTimeCommand, &kScaleCommand, &kProbeCommand, &kReportCommand};
+                                  &kTimeCommand, &kScaleCommand, &kProbeCommand, &kReportCommand,
+                                  &kJobCommand};
 
 // Global because a signal handler sees nothing else.
 Progress progress_of_all;

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -14,53 +16,50 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kMostOutput = 1 << 20;
+constexpr size_t kMostOutput = 64 << 20;
 
-/// What a child writes: both ends of a pipe.
-class Pipe {
- public:
-  Pipe() { made_ = ::pipe2(ends_, O_CLOEXEC) == 0; }
+struct Pipe {
+  Pipe() {
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) ends = {-1, -1};
+  }
   ~Pipe() {
-    close_end(0);
-    close_end(1);
+    for (const int end : ends) {
+      if (end >= 0) ::close(end);
+    }
   }
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
-
-  bool made() const { return made_; }
-  int end(int which) const { return ends_[which]; }
-  void close_end(int which) {
-    if (ends_[which] >= 0) ::close(ends_[which]);
-    ends_[which] = -1;
+  void close_writer() {
+    ::close(ends[1]);
+    ends[1] = -1;
   }
 
- private:
-  int ends_[2] = {-1, -1};
-  bool made_ = false;
+  std::array<int, 2> ends{};
 };
 
-/// Takes what is there; false at the end.
-bool take(int descriptor, std::string& text) {
+/// One read; false when the other end is closed.
+bool read_piece(int descriptor, std::string& text) {
   char piece[4096];
   const ssize_t got = ::read(descriptor, piece, sizeof(piece));
-  if (got < 0) return errno == EINTR;
-  text.append(piece, static_cast<size_t>(got));
-  return got > 0;
+  if (got > 0) text.append(piece, static_cast<size_t>(got));
+  return got > 0 || (got < 0 && errno == EINTR);
 }
 
-/// Reads until the other ends are closed; false where that takes too long, or is too much.
-bool read_all(const Pipe& out, const Pipe& err, double seconds, CommandResult& result) {
+/// Reads both until they are closed; false where that takes too long.
+bool read_all(std::array<int, 2> descriptors, double seconds, CommandAnswer& answer) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  pollfd waiting[] = {{out.end(0), POLLIN, 0}, {err.end(0), POLLIN, 0}};
-  std::string* const texts[] = {&result.output, &result.errors};
-  while (waiting[0].fd >= 0 || waiting[1].fd >= 0) {
+  const std::array<std::string*, 2> texts = {&answer.output, &answer.errors};
+  while (descriptors[0] >= 0 || descriptors[1] >= 0) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
     if (left.count() <= 0) return false;
-    if (::poll(waiting, 2, static_cast<int>(left.count())) <= 0) continue;
-    for (int i = 0; i < 2; ++i) {
-      if (waiting[i].revents != 0 && !take(waiting[i].fd, *texts[i])) waiting[i].fd = -1;
-      if (texts[i]->size() >= kMostOutput) return false;
+    std::array<pollfd, 2> waiting = {
+        {{descriptors[0], POLLIN, 0}, {descriptors[1], POLLIN, 0}}};  // -1 is passed over
+    if (::poll(waiting.data(), waiting.size(), static_cast<int>(left.count())) <= 0) continue;
+    for (size_t i = 0; i < waiting.size(); ++i) {
+      if (waiting[i].revents == 0) continue;
+      if (!read_piece(descriptors[i], *texts[i])) descriptors[i] = -1;
+      if (texts[i]->size() > kMostOutput) return false;
     }
   }
   return true;
@@ -68,39 +67,38 @@ bool read_all(const Pipe& out, const Pipe& err, double seconds, CommandResult& r
 
 }  // namespace
 
-std::optional<CommandResult> run_command(const std::vector<std::string>& words, double seconds) {
-  Pipe out, err;
-  if (!out.made() || !err.made()) return std::nullopt;
+CommandAnswer command_answer(const std::vector<std::string>& words, double seconds) {
+  CommandAnswer answer;
+  Pipe output, errors;
+  if (output.ends[0] < 0 || errors.ends[0] < 0) return answer;
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out.end(1), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, err.end(1), STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, output.ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors.ends[1], STDERR_FILENO);
   pid_t child = 0;
-  const int failed =
-      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  answer.found =
+      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ) == 0;
   posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return std::nullopt;
-  out.close_end(1);
-  err.close_end(1);
-  CommandResult result;
-  const bool whole = read_all(out, err, seconds, result);
+  output.close_writer();
+  errors.close_writer();
+  if (!answer.found) return answer;
+  const bool whole = read_all({output.ends[0], errors.ends[0]}, seconds, answer);
   if (!whole) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!whole || !WIFEXITED(status)) return std::nullopt;
-  result.status = WEXITSTATUS(status);
-  return result;
+  if (whole && WIFEXITED(status)) answer.status = WEXITSTATUS(status);
+  return answer;
 }
 
 std::optional<std::string> command_output(const std::vector<std::string>& words, double seconds) {
-  std::optional<CommandResult> result = run_command(words, seconds);
-  if (!result || result->status != 0) return std::nullopt;
-  return std::move(result->output);
+  CommandAnswer answer = command_answer(words, seconds);
+  if (!answer.found || answer.status != 0) return std::nullopt;
+  return std::move(answer.output);
 }
 
 }  // namespace stoker

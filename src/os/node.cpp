@@ -2,10 +2,12 @@
 #include "os/node.h"
 
 #include <limits.h>
+#include <pwd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <vector>
 
 namespace stoker {
 namespace {
@@ -28,6 +30,17 @@ std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
   if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
   return name;
+}
+
+std::string user_name() {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> room(16384);
+  const uid_t user = ::geteuid();
+  if (::getpwuid_r(user, &entry, room.data(), room.size(), &found) == 0 && found != nullptr) {
+    return entry.pw_name;
+  }
+  return std::to_string(user);
 }
 
 std::string environment(const char* name) {

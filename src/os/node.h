@@ -15,6 +15,9 @@ int64_t thread_cpu_ns();
 /// This host's name; "localhost" where it has none.
 std::string host_name();
 
+/// Who runs this process; its number where it has no name.
+std::string user_name();
+
 /// A variable of the environment; empty where it is not set.
 std::string environment(const char* name);
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 #include <sstream>
 
 #include "base/error.h"
@@ -19,15 +18,16 @@ namespace {
 constexpr double kPatience = 60;
 
 std::string output_of(const std::vector<std::string>& words) {
-  const std::optional<CommandResult> result = run_command(words, kPatience);
-  if (!result) {
-    throw Error(ErrorKind::io, fmt::format("{}: not found, or does not answer: is this a machine "
-                                           "from which Slurm's jobs are submitted?",
+  const CommandAnswer answer = command_answer(words, kPatience);
+  if (!answer.found) {
+    throw Error(ErrorKind::io, fmt::format("{}: not found: is this a machine from which Slurm's "
+                                           "jobs are submitted?",
                                            words[0]));
   }
-  if (result->status == 0) return result->output;
-  std::string cause = result->errors;
+  if (answer.status == 0) return answer.output;
+  std::string cause = answer.errors;
   while (!cause.empty() && cause.back() == '\n') cause.pop_back();
+  if (answer.status < 0 && cause.empty()) cause = "no answer within a minute";
   throw Error(ErrorKind::io, fmt::format("{} failed: {}", words[0], printable(cause)));
 }
 
