@@ -62,8 +62,9 @@ PackPart part_of(const std::string& text) {
   const auto second = std::from_chars(slash ? first.ptr + 1 : end, end, part.of);
   if (!slash || second.ec != std::errc() || second.ptr != end || part.number < 1 ||
       part.number > part.of) {
-    throw Error(ErrorKind::usage,
-                fmt::format("--part '{}': should be as in 2/4, the second of four", printable(text)));
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--part '{}': should be as in 2/4, the second of four", printable(text)));
   }
   return part;
 }

@@ -127,9 +127,8 @@ ScaleOptions options_of(const Arguments& arguments) {
   options.pattern = arguments.value("--pattern").value_or("");
   options.seed = arguments.number("--seed", 0);
   options.only = arguments.number("--only", 0);
-  if (options.only.value_or(0) != 0 &&
-      std::find(options.widths.begin(), options.widths.end(), *options.only) ==
-          options.widths.end()) {
+  if (options.only.value_or(0) != 0 && std::find(options.widths.begin(), options.widths.end(),
+                                                 *options.only) == options.widths.end()) {
     wrong(fmt::format("--only {}: is none of the widths", *options.only));
   }
   return options;

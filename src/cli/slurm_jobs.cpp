@@ -34,8 +34,8 @@ constexpr const char* kStatusFile = "status";  // its exit status
 constexpr uint64_t kMostResult = 64 << 20;
 
 constexpr std::string_view kOfSlurm[] = {
-    kSlurmOption.name,  kPrintOption.name, kNoWaitOption.name, kPartitionOption.name,
-    kAccountOption.name, kTimeOption.name, kSbatchOption.name, kHelpOption.name};
+    kSlurmOption.name,   kPrintOption.name, kNoWaitOption.name, kPartitionOption.name,
+    kAccountOption.name, kTimeOption.name,  kSbatchOption.name, kHelpOption.name};
 
 std::string script_path(const std::string& directory, const PlannedJob& job) {
   return directory + "/" + job.script.name + ".sh";
@@ -101,9 +101,9 @@ void wait_for(const std::string& directory, Progress& progress, const std::funct
       }
     }
     if (all.waiting + all.running == 0) return;
-    std::string line = fmt::format("stoker: {} running, {} waiting{}\n",
-                                   counted(all.running, "task"), all.waiting,
-                                   all.reason.empty() ? "" : " (" + printable(all.reason) + ")");
+    std::string line =
+        fmt::format("stoker: {} running, {} waiting{}\n", counted(all.running, "task"), all.waiting,
+                    all.reason.empty() ? "" : " (" + printable(all.reason) + ")");
     if (line == shown || ::isatty(STDERR_FILENO) == 0) continue;
     print_error(line);
     shown = std::move(line);
@@ -123,15 +123,17 @@ void offer_to_cancel(const std::string& directory) {
       return print_error("stoker: cancelled; the same command goes on from what they have done\n");
     }
   }
-  print_error(fmt::format("stoker: the jobs go on; scancel {} ends them\n", fmt::join(numbers, " ")));
+  print_error(
+      fmt::format("stoker: the jobs go on; scancel {} ends them\n", fmt::join(numbers, " ")));
 }
 
 int print_result(const std::string& directory) {
   const std::string result = directory + "/" + kResultFile, status = directory + "/" + kStatusFile;
   if (!fs::exists(status)) {
-    throw Error(ErrorKind::io, fmt::format("the last job left no result: what the jobs wrote is in "
-                                           "{}/*.log; the same command goes on from what they have done",
-                                           printable(directory)));
+    throw Error(ErrorKind::io,
+                fmt::format("the last job left no result: what the jobs wrote is in "
+                            "{}/*.log; the same command goes on from what they have done",
+                            printable(directory)));
   }
   print(read_file(result, kMostResult));
   const std::string text = read_file(status, 16);
@@ -167,8 +169,8 @@ std::vector<std::string> same_command(std::string_view command, const Arguments&
   std::vector<std::string> words = {fs::read_symlink("/proc/self/exe").string(),
                                     std::string(command)};
   for (const Option& option : options) {
-    const bool left = std::find(std::begin(kOfSlurm), std::end(kOfSlurm), option.name) !=
-                      std::end(kOfSlurm);
+    const bool left =
+        std::find(std::begin(kOfSlurm), std::end(kOfSlurm), option.name) != std::end(kOfSlurm);
     if (left) continue;
     if (option.value.empty()) {
       if (arguments.flag(option.name)) words.emplace_back(option.name);

@@ -22,8 +22,8 @@ inline constexpr Option kNoWaitOption{"--no-wait", "", "with --slurm: submit, an
 inline constexpr Option kPartitionOption{"--partition", "NAME", "with --slurm: where jobs run"};
 inline constexpr Option kAccountOption{"--account", "NAME", "with --slurm: who pays"};
 inline constexpr Option kTimeOption{"--time", "TIME", "with --slurm: their limit, as in 4:00:00"};
-inline constexpr Option kSbatchOption{
-    "--sbatch", "OPTION", "with --slurm: any other option of sbatch, as in\n--sbatch=--mem=8G"};
+inline constexpr Option kSbatchOption{"--sbatch", "OPTION",
+                                      "with --slurm: any other option of sbatch; may be repeated"};
 
 /// A job to be submitted, under the name of its script.
 struct PlannedJob {

@@ -163,8 +163,8 @@ int attach(const Arguments& arguments, const Progress& progress, bool json) {
 /// Runs and measures the command in a job; what it recorded is told here.
 int time_by_job(const Arguments& arguments, const TimeOptions& options, Progress& progress) {
   const std::string directory = new_jobs_directory("time");
-  const std::string run = std::filesystem::absolute(
-      options.directory.empty() ? directory + "/run" : options.directory);
+  const std::string run =
+      std::filesystem::absolute(options.directory.empty() ? directory + "/run" : options.directory);
   std::vector<std::string> words = same_command("time", arguments, kOptions);
   std::erase_if(words, [](const std::string& word) {
     return word.starts_with("--run=") || word == kJsonOption.name;

@@ -566,8 +566,9 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
   const Destination destination(destination_path);
   check_paths(source_path, paths, destination);
   const std::string name = name_of_source(paths);
-  const Work work{format, paths, destination, source_at(paths, options.list, nullptr), name,
-                  options_of(name, paths.inner, options)};
+  const Work work{format,      paths,
+                  destination, source_at(paths, options.list, nullptr),
+                  name,        options_of(name, paths.inner, options)};
   PackResult result = options.part ? pack_part(work, options) : pack_all(work, options);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

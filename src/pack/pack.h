@@ -37,10 +37,10 @@ struct PackOptions {
   std::vector<std::string> include, exclude;  // globs over keys and file names
   std::optional<uint64_t> limit;              // samples, counted after the filters
   bool overwrite = false;
-  bool lossy = false;     // leave out fields that the format cannot store
-  std::string compress;   // one of WriteFormat::compressions; empty: stored as it is
-  bool skip_bad = false;  // leave out what cannot be read and still call it a success
-  std::string list;       // see Source::list
+  bool lossy = false;      // leave out fields that the format cannot store
+  std::string compress;    // one of WriteFormat::compressions; empty: stored as it is
+  bool skip_bad = false;   // leave out what cannot be read and still call it a success
+  std::string list;        // see Source::list
   bool plan_only = false;  // settle which sample goes where, and write nothing yet
   /// Writes only this part of a plan that is there, beside others who write theirs. The dataset is
   /// complete when pack() has run without it.
@@ -56,9 +56,9 @@ struct PackResult {
   uint64_t shards_reused = 0;  // finished by an earlier, interrupted run
   bool already_complete = false;
   bool unfinished = false;  // a plan or a part of it: no dataset yet
-  uint64_t filtered = 0;  // samples that --include, --exclude and --limit kept out
-  uint64_t hidden = 0;    // files whose name begins with a dot
-  uint64_t unlisted = 0;  // files that the list does not name
+  uint64_t filtered = 0;    // samples that --include, --exclude and --limit kept out
+  uint64_t hidden = 0;      // files whose name begins with a dot
+  uint64_t unlisted = 0;    // files that the list does not name
   /// What was left out because it could not be read: never silently.
   std::vector<Fault> left_out;
   /// Fields that the format cannot store, and why.

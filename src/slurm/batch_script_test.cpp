@@ -10,8 +10,8 @@ namespace stoker {
 namespace {
 
 const std::vector<std::string> kHostile = {
-    "plain", "",        "it's",          "$(touch x)", "`id`", "a;b", "a\nb",
-    "a b",   "\"x\" $HOME", "*", "\\", "--help", "#SBATCH --time=1", "!history", "~",
+    "plain", "",   "it's",   "$(touch x)",       "`id`",     "a;b", "a\nb", "a b", "\"x\" $HOME",
+    "*",     "\\", "--help", "#SBATCH --time=1", "!history", "~",
 };
 
 TEST(ShellQuoted, ShellReadsBackWhatWasQuoted) {

@@ -28,6 +28,7 @@ std::string output_of(const std::vector<std::string>& words) {
   std::string cause = answer.errors;
   while (!cause.empty() && cause.back() == '\n') cause.pop_back();
   if (answer.status < 0 && cause.empty()) cause = "no answer within a minute";
+  std::replace(cause.begin(), cause.end(), '\n', ' ');
   throw Error(ErrorKind::io, fmt::format("{} failed: {}", words[0], printable(cause)));
 }
 
@@ -41,17 +42,16 @@ std::string submit_job(const std::string& script, const std::string& dependency)
   // "12" or "12;cluster"
   const std::string number = answer.substr(0, answer.find_first_not_of("0123456789"));
   if (number.empty()) {
-    throw Error(ErrorKind::io, fmt::format("sbatch answers '{}', which is no number of a job",
-                                           printable(answer)));
+    throw Error(ErrorKind::io,
+                fmt::format("sbatch answers '{}', which is no number of a job", printable(answer)));
   }
   return number;
 }
 
 std::map<std::string, QueuedTasks> queued_jobs() {
   std::map<std::string, QueuedTasks> jobs;
-  std::istringstream lines(
-      output_of({"squeue", "--noheader", "--array", "--user", fmt::format_int(::getuid()).str(),
-                 "--format", "%F|%T|%r"}));
+  std::istringstream lines(output_of({"squeue", "--noheader", "--array", "--user",
+                                      fmt::format_int(::getuid()).str(), "--format", "%F|%T|%r"}));
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find('|');
     const size_t second = line.find('|', first == std::string::npos ? first : first + 1);
