@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
+#include <filesystem>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -9,6 +11,7 @@
 #include "cli/json_output.h"
 #include "cli/output.h"
 #include "cli/progress_bar.h"
+#include "cli/slurm_jobs.h"
 #include "dataset/index.h"
 #include "format/format.h"
 #include "pack/pack.h"
@@ -36,9 +39,35 @@ constexpr std::array kOptions = {
     Option{"--compress", "NAME", "compress what is stored, where the format can"},
     Option{"--overwrite", "", "replace a dataset of other contents at DST"},
     Option{"--skip-bad", "", "what cannot be read is left out and still exit 0"},
+    Option{"--plan", "", "only settle which sample goes into which shard"},
+    Option{"--part", "K/N", "write part K of N of a plan; without it, the rest and the index"},
+    kSlurmOption,
+    Option{"--tasks", "N", "with --slurm: jobs that write shards side by side (default: 4)"},
+    kPartitionOption,
+    kAccountOption,
+    kTimeOption,
+    kSbatchOption,
+    kPrintOption,
+    kNoWaitOption,
     kJsonOption,
     kHelpOption,
 };
+
+/// "2/4".
+PackPart part_of(const std::string& text) {
+  PackPart part;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, part.number);
+  const bool slash = first.ec == std::errc() && first.ptr != end && *first.ptr == '/';
+  const auto second = std::from_chars(slash ? first.ptr + 1 : end, end, part.of);
+  if (!slash || second.ec != std::errc() || second.ptr != end || part.number < 1 ||
+      part.number > part.of) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--part '{}': should be as in 2/4, the second of four", printable(text)));
+  }
+  return part;
+}
 
 PackOptions options_of(const Arguments& arguments) {
   PackOptions options;
@@ -59,6 +88,11 @@ PackOptions options_of(const Arguments& arguments) {
   options.compress = arguments.value("--compress").value_or("");
   options.overwrite = arguments.flag("--overwrite");
   options.skip_bad = arguments.flag("--skip-bad");
+  options.plan_only = arguments.flag("--plan");
+  if (const auto part = arguments.value("--part")) options.part = part_of(*part);
+  if (options.plan_only && options.part) {
+    throw Error(ErrorKind::usage, "--plan and --part: the plan first, then its parts");
+  }
   return options;
 }
 
@@ -79,6 +113,17 @@ std::string headline(const PackResult& result, const Style& style) {
     text += fmt::format(" ({})", format_rate(static_cast<double>(result.bytes) / result.seconds));
   }
   return text + "\n";
+}
+
+std::string unfinished(const PackResult& result, const Style& style) {
+  const std::string shards = counted_shards(result.shards, result.format);
+  if (result.samples == 0) {
+    return fmt::format("{}: {}; next: --part 1/N to N/N, then the same command without either\n",
+                       style.good("planned"), shards);
+  }
+  return fmt::format("{} {} into {} in {}; the command without --part completes the dataset\n",
+                     style.good("packed"), counted(result.samples, "sample"), shards,
+                     format_duration(result.seconds));
 }
 
 std::string left_out(const PackResult& result, const Style& style) {
@@ -112,6 +157,7 @@ std::vector<std::string> shown_datasets(const Arguments& arguments, const PackOp
 
 std::string summary(const PackResult& result, const std::vector<std::string>& shown,
                     const Style& style) {
+  if (result.unfinished) return unfinished(result, style);
   std::string text = headline(result, style);
   for (size_t i = 0; i < shown.size(); ++i) {
     text += fmt::format("index: full (every sample has a checksum), in {}/{}", printable(shown[i]),
@@ -127,7 +173,53 @@ std::string summary(const PackResult& result, const std::vector<std::string>& sh
   return text + next_steps("stoker check", "verify every byte", shown.front(), style);
 }
 
+/// A plan, an array of jobs that write its parts, and a last one that submits again what failed,
+/// then completes the dataset.
+int pack_by_jobs(const Arguments& arguments, Progress& progress) {
+  constexpr int kAttempts = 3;
+  const uint64_t tasks = arguments.number("--tasks", 1).value_or(4);
+  const std::string directory = new_jobs_directory("pack");
+  const std::string destination = std::filesystem::absolute(arguments.positional(1)).string();
+  std::vector<std::string> words = same_command("pack", arguments, kOptions);
+  for (const char* const own : {"--tasks", "--json"}) {
+    std::erase_if(words, [&](const std::string& word) { return word.starts_with(own); });
+  }
+  words.emplace_back("--");
+  words.push_back(std::filesystem::absolute(arguments.positional(0)).string());
+  words.push_back(destination);
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> line = words;
+    line.insert(line.begin() + 2, more.begin(), more.end());
+    return line;
+  };
+  const auto file = [&](const char* name) { return shell_quoted(directory + "/" + name); };
+  PlannedJob plan{script_for(arguments, "stoker-pack-plan", directory), ""};
+  plan.script.body = shell_quoted(with({"--plan"})) + "\n";
+  PlannedJob part{script_for(arguments, "stoker-pack-part", directory), "afterok"};
+  part.script.array = fmt::format("1-{}", tasks);
+  part.script.request.cpus = arguments.number("--jobs", 1).value_or(0);
+  part.script.body = fmt::format("{} --part=\"$SLURM_ARRAY_TASK_ID/{}\" {}\n",
+                                 shell_quoted(std::vector(words.begin(), words.begin() + 2)), tasks,
+                                 shell_quoted(std::vector(words.begin() + 2, words.end())));
+  PlannedJob last{script_for(arguments, "stoker-pack-finish", directory), "afterany"};
+  last.script.request.cpus = part.script.request.cpus;
+  last.script.body = fmt::format(
+      "left=\nfor k in $(seq {0}); do [[ -e {1}/part-$k-of-{0} ]] || left+=${{left:+,}}$k; done\n"
+      "if [[ -d {1} && -n $left && ${{1:-1}} -lt {2} ]]; then\n"
+      "  again=$(sbatch --parsable --array=\"$left\" {3})\n  echo \"$again\" >>{5}\n"
+      "  sbatch --parsable --dependency=\"afterany:${{again%%;*}}\" {4} $((${{1:-1}} + 1)) >>{5}\n"
+      "  exit\nfi\n",
+      tasks, shell_quoted(destination + "/" + kIndexDirectory + "/pack"), kAttempts,
+      file("stoker-pack-part.sh"), file("stoker-pack-finish.sh"), file("jobs"));
+  last.script.body += body_with_result(
+      directory, with(arguments.flag(kJsonOption.name) ? std::vector<std::string>{"--json"}
+                                                       : std::vector<std::string>()));
+  return run_jobs("pack", directory, {plan, part, last}, arguments, progress,
+                  [&] { count_packed(destination, progress); });
+}
+
 int run_pack(const Arguments& arguments, Progress& progress) {
+  if (arguments.flag(kSlurmOption.name)) return pack_by_jobs(arguments, progress);
   PackOptions options = options_of(arguments);
   options.progress = &progress;
   const PackResult result = [&] {
@@ -158,7 +250,8 @@ constinit const Command kPackCommand = {
         "  stoker pack photos packed --to tfrecord --shard-size 256M --shuffle 1\n"
         "  stoker pack photos packed --split 'train=0.9,val=0.1' --exclude '*_draft*'\n"
         "  stoker pack photos packed --list labels.csv --limit 1000\n"
-        "  stoker pack data.h5::train packed --to arrow\n",
+        "  stoker pack data.h5::train packed --to arrow\n"
+        "  stoker pack photos packed --slurm --tasks 16 --partition cpu --time 2:00:00\n",
     .resumable = true,
     .run = run_pack,
 };

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -14,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/scale_plot.h"
 #include "cli/scale_report.h"
+#include "cli/slurm_jobs.h"
 #include "measure/scale_document.h"
 #include "os/output_file.h"
 
@@ -35,6 +37,7 @@ constexpr std::array kOptions = {
     Option{"--pattern", "REGEX", "samples a second in its output, in a group"},
     Option{"--no-hook", "", "leave Python alone: only times and --pattern are measured"},
     Option{"--no-pin", "", "let threads and processes run on any core"},
+    Option{"--only", "N", "run this width alone; 0: none, show what --output has"},
     Option{"--seed", "N", "of the random order of the runs (default: any)"},
     Option{"--predict", "N,N,...", "what to expect there; at most 4 times what was measured"},
     Option{"--csv", "FILE", "write the curve as a table"},
@@ -43,6 +46,13 @@ constexpr std::array kOptions = {
     Option{"--gpu-run", "DIR", "the run directory of the same training on GPUs"},
     Option{"--price-core-hour", "X", "what a core costs an hour"},
     Option{"--price-gpu-hour", "Y", "what a GPU costs an hour, with the cores that come with it"},
+    kSlurmOption,
+    kPartitionOption,
+    kAccountOption,
+    kTimeOption,
+    kSbatchOption,
+    kPrintOption,
+    kNoWaitOption,
     kJsonOption,
     kHelpOption,
 };
@@ -116,6 +126,11 @@ ScaleOptions options_of(const Arguments& arguments) {
   options.hook = !arguments.flag("--no-hook");
   options.pattern = arguments.value("--pattern").value_or("");
   options.seed = arguments.number("--seed", 0);
+  options.only = arguments.number("--only", 0);
+  if (options.only.value_or(0) != 0 && std::find(options.widths.begin(), options.widths.end(),
+                                                 *options.only) == options.widths.end()) {
+    wrong(fmt::format("--only {}: is none of the widths", *options.only));
+  }
   return options;
 }
 
@@ -192,6 +207,52 @@ int report(const ScalePlan& plan, const ScaleResult& result, const Arguments& ar
   return result.failed ? result.failed->exit_status : kExitDone;
 }
 
+void ask_for(ScaleAxis axis, uint64_t n, JobRequest& request) {
+  switch (axis) {
+    case ScaleAxis::threads:
+    case ScaleAxis::procs:
+      request.cpus = n;
+      request.nodes = 1;
+      break;
+    case ScaleAxis::gpus:
+      request.gpus = fmt::format_int(n).str();
+      break;
+    case ScaleAxis::nodes:
+      request.nodes = n;
+      break;
+  }
+}
+
+/// One job per width, and a last one for the summary.
+int sweep_by_jobs(const Arguments& arguments, const ScaleOptions& options, Progress& progress) {
+  const std::string directory = new_jobs_directory("scale");
+  const auto words_for = [&](uint64_t n) {
+    std::vector<std::string> words = same_command("scale", arguments, kOptions);
+    std::erase_if(words, [](const std::string& word) { return word.starts_with("--output="); });
+    words.push_back("--output=" + std::filesystem::absolute(options.directory.empty()
+                                                                ? directory + "/sweep"
+                                                                : options.directory)
+                                      .string());
+    // The same order for all of them.
+    if (!options.seed) words.emplace_back("--seed=1");
+    words.push_back(fmt::format("--only={}", n));
+    words.emplace_back("--");
+    words.insert(words.end(), options.command.begin(), options.command.end());
+    return words;
+  };
+  std::vector<PlannedJob> jobs;
+  for (const uint64_t n : options.widths) {
+    PlannedJob job{script_for(arguments, fmt::format("stoker-scale-{}", n), directory), ""};
+    ask_for(options.axis, n, job.script.request);
+    job.script.body = shell_quoted(words_for(n)) + "\n";
+    jobs.push_back(std::move(job));
+  }
+  PlannedJob last{script_for(arguments, "stoker-scale-summary", directory), "afterany"};
+  last.script.body = body_with_result(directory, words_for(0));
+  jobs.push_back(std::move(last));
+  return run_jobs("scale", directory, jobs, arguments, progress, [] {});
+}
+
 int run_sweep(const Arguments& arguments, Progress& progress) {
   const bool json = arguments.flag(kJsonOption.name);
   if (arguments.value("--cpu-run") || arguments.value("--gpu-run")) {
@@ -199,6 +260,7 @@ int run_sweep(const Arguments& arguments, Progress& progress) {
   }
   ScaleOptions options = options_of(arguments);
   if (const auto predict = arguments.value("--predict")) numbers_of("--predict", *predict);
+  if (arguments.flag(kSlurmOption.name)) return sweep_by_jobs(arguments, options, progress);
   if (!json) {
     options.each_end = [&options](const ScaleRun& run, size_t number, size_t all) {
       show_run(options, run, number, all);
@@ -237,6 +299,7 @@ constinit const Command kScaleCommand = {
         "  stoker scale --threads 1,2,4,8 -- python train.py --epochs 1\n"
         "  stoker scale --procs 1,2,4 --output sweep -- torchrun train.py\n"
         "  stoker scale --threads 1,2,4 --pattern 'rate: ([0-9.]+)' -- ./solve --threads {n}\n"
+        "  stoker scale --gpus 1,2,4,8 --slurm --partition gpu -- torchrun train.py\n"
         "  stoker scale --cpu-run runs/cpu --gpu-run runs/gpu \\\n"
         "    --price-core-hour 0.02 --price-gpu-hour 1.5\n",
     .run = run_sweep,

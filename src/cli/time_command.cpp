@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -13,6 +14,7 @@
 #include "cli/json_output.h"
 #include "cli/live_view.h"
 #include "cli/output.h"
+#include "cli/slurm_jobs.h"
 #include "cli/time_report.h"
 #include "measure/child.h"
 #include "measure/live_run.h"
@@ -36,6 +38,13 @@ constexpr std::array kOptions = {
     Option{"--attach", "PID", "watch a process that already runs, with its children"},
     Option{"--follow", "DIR", "show a run that is being recorded"},
     Option{"--plain", "", "no live view, also on a terminal"},
+    kSlurmOption,
+    kPartitionOption,
+    kAccountOption,
+    kTimeOption,
+    kSbatchOption,
+    kPrintOption,
+    kNoWaitOption,
     kJsonOption,
     kHelpOption,
 };
@@ -151,6 +160,25 @@ int attach(const Arguments& arguments, const Progress& progress, bool json) {
   return print_runs({time_attached(pid, options, progress)}, json);
 }
 
+/// Runs and measures the command in a job; what it recorded is told here.
+int time_by_job(const Arguments& arguments, const TimeOptions& options, Progress& progress) {
+  const std::string directory = new_jobs_directory("time");
+  const std::string run =
+      std::filesystem::absolute(options.directory.empty() ? directory + "/run" : options.directory);
+  std::vector<std::string> words = same_command("time", arguments, kOptions);
+  std::erase_if(words, [](const std::string& word) {
+    return word.starts_with("--run=") || word == kJsonOption.name;
+  });
+  words.push_back("--run=" + run);
+  words.emplace_back("--");
+  words.insert(words.end(), options.command.begin(), options.command.end());
+  PlannedJob job{script_for(arguments, "stoker-time", directory), ""};
+  job.script.body = body_with_result(directory, words);
+  const int status = run_jobs("time", directory, {job}, arguments, progress, [] {});
+  if (arguments.flag(kPrintOption.name) || arguments.flag(kNoWaitOption.name)) return status;
+  return print_runs({read_run(run).info}, arguments.flag(kJsonOption.name));
+}
+
 int run_time(const Arguments& arguments, Progress& progress) {
   const bool json = arguments.flag(kJsonOption.name);
   if (arguments.flag("--compare")) return compare(arguments.rest(), json);
@@ -163,6 +191,10 @@ int run_time(const Arguments& arguments, Progress& progress) {
   const uint64_t repeats = arguments.number("--repeat", 1).value_or(1);
   if (repeats > 1 && !options.directory.empty()) {
     throw Error(ErrorKind::usage, "--run and --repeat: each run has a directory of its own");
+  }
+  if (arguments.flag(kSlurmOption.name)) {
+    if (repeats > 1) throw Error(ErrorKind::usage, "--slurm and --repeat: a job is one run");
+    return time_by_job(arguments, options, progress);
   }
   const bool live = !json && !arguments.flag("--plain") && LiveTerminal::possible();
   std::vector<RunInfo> infos;
@@ -201,6 +233,7 @@ constinit const Command kTimeCommand = {
         "  stoker time --run runs/a -- torchrun --nproc-per-node 2 train.py\n"
         "  stoker time --pattern 'images/sec: ([0-9.]+)' -- ./train\n"
         "  stoker time --repeat 5 --json -- python train.py\n"
+        "  stoker time --slurm --partition gpu --sbatch=--gpus=1 -- python train.py\n"
         "  stoker time --compare runs/a runs/b\n",
     .run = run_time,
 };

@@ -105,7 +105,7 @@ uint64_t any_seed() {
 void look_at_gpus(ScalePlan& plan) {
   if (plan.options.axis != ScaleAxis::gpus) return;
   plan.gpus = usable_gpus();
-  const uint64_t most = plan.options.widths.back();
+  const uint64_t most = plan.options.only.value_or(plan.options.widths.back());
   if (plan.gpus.empty() && std::getenv("CUDA_VISIBLE_DEVICES") == nullptr) {
     plan.remarks.push_back("No GPU was found here: whether the command used any is not known.");
   } else if (most > plan.gpus.size()) {
@@ -241,7 +241,8 @@ ScalePlan plan_scale(const ScaleOptions& options) {
   look_at_gpus(plan);
   plan.options.directory = make_directory(options.directory);
   const std::string& directory = plan.options.directory;
-  const DirectoryLock lock(directory);
+  const DirectoryLock lock(directory,
+                           options.only ? DirectoryLock::Wait::yes : DirectoryLock::Wait::no);
   const Json before = read_plan(directory);
   plan.seed =
       options.seed.value_or(before.is_null() ? any_seed() : checked<uint64_t>(before["seed"]));
@@ -275,11 +276,12 @@ ScalePlan plan_scale(const ScaleOptions& options) {
 }
 
 ScaleResult run_scale(ScalePlan plan, const Progress& progress) {
-  const DirectoryLock lock(plan.options.directory);
   const ScaleOptions& options = plan.options;
+  std::optional<DirectoryLock> lock;
+  if (!options.only) lock.emplace(options.directory);
   for (size_t i = 0; i < plan.runs.size(); ++i) {
     ScaleRun& run = plan.runs[i];
-    if (run.done) continue;
+    if (run.done || run.n != options.only.value_or(run.n)) continue;
     progress.check_stop();
     if (options.each_begin) options.each_begin(run, i + 1, plan.runs.size());
     run_one(plan, run);

@@ -46,6 +46,8 @@ struct ScaleOptions {
   bool hook = true;
   std::string pattern;           // as TimeOptions has it
   std::optional<uint64_t> seed;  // of the order; nothing: any
+  /// Runs this width alone, beside others who run theirs; 0: none, only what is there is told.
+  std::optional<uint64_t> only;
   std::function<void(const ScaleRun&run, size_t number, size_t all)> each_begin, each_end;
 };
 

@@ -431,6 +431,130 @@ std::string name_of_source(const DatasetPaths& paths) {
 
 }  // namespace
 
+namespace {
+
+/// What is to be packed, where to, and how.
+struct Work {
+  const Format* format;
+  DatasetPaths paths;
+  Destination destination;
+  Source source;
+  std::string name;
+  Json wanted;
+};
+
+PackResult begin_result(const Work& work, const Plan& plan) {
+  PackResult result;
+  result.format = work.format->name;
+  result.source_format = plan.source_format;
+  result.filtered = plan.filtered;
+  result.hidden = plan.hidden;
+  result.unlisted = plan.unlisted;
+  result.left_out = plan.left_out;
+  result.lossy = plan.lossy;
+  return result;
+}
+
+std::vector<Task> tasks_of(const Plan& plan) {
+  std::vector<Task> tasks;
+  for (size_t d = 0; d < plan.datasets.size(); ++d) {
+    for (size_t s = 0; s < plan.datasets[d].shards.size(); ++s) tasks.push_back({d, s, {}});
+  }
+  return tasks;
+}
+
+/// Writes the shards of one part. Whoever made the plan has seen the source: what has changed since
+/// is noticed when it is read.
+PackResult pack_part(const Work& work, const PackOptions& options) {
+  const std::optional<Plan> plan = Plan::read(work.destination.plan);
+  if (!plan || plan->options != work.wanted) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: has no plan with these options: run the same command with --plan "
+                            "instead of --part first",
+                            printable(work.destination.root)));
+  }
+  PackResult result = begin_result(work, *plan);
+  result.unfinished = true;
+  std::vector<Task> mine;
+  const std::vector<Task> all = tasks_of(*plan);
+  for (size_t i = options.part->number - 1; i < all.size(); i += options.part->of) {
+    mine.push_back(all[i]);
+  }
+  write_shards(work.source, *work.format->write, work.destination, *plan, options, mine, result);
+  for (const Task& task : mine) {
+    const PlannedShard& shard = plan->datasets[task.dataset].shards[task.shard];
+    result.samples += task.entry->samples;
+    result.bytes += shard.bytes;
+  }
+  result.shards = mine.size();
+  // For whoever wants to know which part is missing.
+  write_file(fmt::format("{}/part-{}-of-{}", work.destination.plan, options.part->number,
+                         options.part->of),
+             {});
+  return result;
+}
+
+PackResult pack_all(const Work& work, const PackOptions& options) {
+  const Destination& destination = work.destination;
+  const NewDirectory created(destination.root);
+  const DirectoryLock lock(destination.root);
+  fs::remove_all(destination.new_plan);  // planning was interrupted
+  fs::remove_all(destination.old_plan);
+  if (!options.overwrite && !fs::exists(destination.plan)) {
+    if (auto done = complete_already(destination, work.source, options, work.wanted)) {
+      finish(destination, options);  // where the earlier run was killed while doing that
+      return *done;
+    }
+  }
+  std::optional<Plan> plan;
+  plan = options.overwrite ? plan_to_overwrite(destination, work.source, options, work.wanted)
+                           : plan_to_continue(destination, work.source, options, work.wanted);
+  const WriteFormat& write = *work.format->write;
+  if (!plan) plan = begin_anew(work.source, work.paths, write, work.name, destination, options);
+  PackResult result = begin_result(work, *plan);
+  for (const PlannedDataset& dataset : plan->datasets) {
+    make_directories(destination.dataset(dataset.directory) + "/" + kIndexDirectory);
+  }
+  std::vector<Task> tasks = tasks_of(*plan);
+  if (options.plan_only) {
+    result.unfinished = true;
+    result.shards = tasks.size();
+    return result;
+  }
+  write_shards(work.source, write, destination, *plan, options, tasks, result);
+  const std::vector<std::string> classes =
+      Manifest::read(destination.plan + "/source/" + kManifestName).schema.classes;
+  for (size_t d = 0; d < plan->datasets.size(); ++d) {
+    write_companions(destination, *plan, d, write, options);
+    write_manifest(destination, *plan, d, result.format, classes, tasks, result);
+  }
+  finish(destination, options);
+  return result;
+}
+
+}  // namespace
+
+void count_packed(const std::string& destination_path, Progress& progress) {
+  const Destination destination(destination_path);
+  std::optional<Plan> plan;
+  try {
+    plan = Plan::read(destination.plan);
+  } catch (const Error&) {
+    return;  // it is being made, or on its way out
+  }
+  if (!plan) return;
+  uint64_t samples = 0, all = 0;
+  for (const PlannedDataset& dataset : plan->datasets) {
+    const std::set<std::string> there = names_in(destination.dataset(dataset.directory));
+    for (const PlannedShard& shard : dataset.shards) {
+      all += shard.last - shard.first;
+      if (there.contains(shard.name + plan->endings.back())) samples += shard.last - shard.first;
+    }
+  }
+  if (progress.total_samples != all) progress.begin("packing", all, 0);
+  progress.samples = samples;
+}
+
 PackResult pack(const std::string& source_path, const std::string& destination_path,
                 const PackOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
@@ -444,43 +568,10 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
   const Destination destination(destination_path);
   check_paths(source_path, paths, destination);
   const std::string name = name_of_source(paths);
-  const Json wanted = options_of(name, paths.inner, options);
-  const Source source = source_at(paths, options.list, nullptr);
-  const NewDirectory created(destination.root);
-  const DirectoryLock lock(destination.root);
-  fs::remove_all(destination.new_plan);  // planning was interrupted
-  fs::remove_all(destination.old_plan);
-  if (!options.overwrite && !fs::exists(destination.plan)) {
-    if (auto done = complete_already(destination, source, options, wanted)) {
-      finish(destination, options);  // where the earlier run was killed while doing that
-      return *done;
-    }
-  }
-  std::optional<Plan> plan;
-  plan = options.overwrite ? plan_to_overwrite(destination, source, options, wanted)
-                           : plan_to_continue(destination, source, options, wanted);
-  if (!plan) plan = begin_anew(source, paths, *format->write, name, destination, options);
-  PackResult result;
-  result.format = format->name;
-  result.source_format = plan->source_format;
-  result.filtered = plan->filtered;
-  result.hidden = plan->hidden;
-  result.unlisted = plan->unlisted;
-  result.left_out = plan->left_out;
-  result.lossy = plan->lossy;
-  std::vector<Task> tasks;
-  for (size_t d = 0; d < plan->datasets.size(); ++d) {
-    make_directories(destination.dataset(plan->datasets[d].directory) + "/" + kIndexDirectory);
-    for (size_t s = 0; s < plan->datasets[d].shards.size(); ++s) tasks.push_back({d, s, {}});
-  }
-  write_shards(source, *format->write, destination, *plan, options, tasks, result);
-  const std::vector<std::string> classes =
-      Manifest::read(destination.plan + "/source/" + kManifestName).schema.classes;
-  for (size_t d = 0; d < plan->datasets.size(); ++d) {
-    write_companions(destination, *plan, d, *format->write, options);
-    write_manifest(destination, *plan, d, std::string(format->name), classes, tasks, result);
-  }
-  finish(destination, options);
+  const Work work{format,      paths,
+                  destination, source_at(paths, options.list, nullptr),
+                  name,        options_of(name, paths.inner, options)};
+  PackResult result = options.part ? pack_part(work, options) : pack_all(work, options);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }

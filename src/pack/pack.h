@@ -22,6 +22,12 @@ Shares parse_split(std::string_view text);
 /// Bytes of what shards are named after; numbers, endings and more come to it.
 inline constexpr size_t kLongestShardName = 180;
 
+/// Every `of`-th shard of a plan, from number `number` on.
+struct PackPart {
+  uint64_t number = 1;  // from 1 to `of`
+  uint64_t of = 1;
+};
+
 struct PackOptions {
   std::string to = "tar";
   uint64_t shard_size = 1'000'000'000;
@@ -31,10 +37,14 @@ struct PackOptions {
   std::vector<std::string> include, exclude;  // globs over keys and file names
   std::optional<uint64_t> limit;              // samples, counted after the filters
   bool overwrite = false;
-  bool lossy = false;     // leave out fields that the format cannot store
-  std::string compress;   // one of WriteFormat::compressions; empty: stored as it is
-  bool skip_bad = false;  // leave out what cannot be read and still call it a success
-  std::string list;       // see Source::list
+  bool lossy = false;      // leave out fields that the format cannot store
+  std::string compress;    // one of WriteFormat::compressions; empty: stored as it is
+  bool skip_bad = false;   // leave out what cannot be read and still call it a success
+  std::string list;        // see Source::list
+  bool plan_only = false;  // settle which sample goes where, and write nothing yet
+  /// Writes only this part of a plan that is there, beside others who write theirs. The dataset is
+  /// complete when pack() has run without it.
+  std::optional<PackPart> part;
   Progress* progress = nullptr;
 };
 
@@ -45,9 +55,10 @@ struct PackResult {
   uint64_t payload_bytes = 0;  // of the fields
   uint64_t shards_reused = 0;  // finished by an earlier, interrupted run
   bool already_complete = false;
-  uint64_t filtered = 0;  // samples that --include, --exclude and --limit kept out
-  uint64_t hidden = 0;    // files whose name begins with a dot
-  uint64_t unlisted = 0;  // files that the list does not name
+  bool unfinished = false;  // a plan or a part of it: no dataset yet
+  uint64_t filtered = 0;    // samples that --include, --exclude and --limit kept out
+  uint64_t hidden = 0;      // files whose name begins with a dot
+  uint64_t unlisted = 0;    // files that the list does not name
   /// What was left out because it could not be read: never silently.
   std::vector<Fault> left_out;
   /// Fields that the format cannot store, and why.
@@ -61,5 +72,8 @@ struct PackResult {
 /// for any number of jobs.
 PackResult pack(const std::string& source, const std::string& destination,
                 const PackOptions& options);
+
+/// How far those who write the parts of a plan have come.
+void count_packed(const std::string& destination, Progress& progress);
 
 }  // namespace stoker
