@@ -153,13 +153,15 @@ class TiledFile final : public ReadableFile {
     }
   }
 
-  /// Decodes a chunk and puts what the band has of it to its place.
-  void take_chunk(Band& band, const TiledView::Chunk& chunk, uint64_t file_size) {
+  /// The first row of the array that a chunk has a part of.
+  uint64_t first_row(const TiledView::Chunk& chunk) const {
+    return chunk.number / view_.chunks_per_row() * view_.chunk[0];
+  }
+
+  std::vector<std::byte> decode(const TiledView::Chunk& chunk, uint64_t file_size) {
     const std::vector<Codec>& chain = view_.chains[chunk.chain];
-    const uint64_t per_row = view_.chunks_per_row();
-    const uint64_t first = chunk.number / per_row * view_.chunk[0];
-    const uint64_t chunk_row = view_.chunk_bytes() / view_.chunk[0];
-    const uint64_t needed = std::min(view_.chunk[0], view_.rows - first) * chunk_row;
+    const uint64_t rows = std::min(view_.chunk[0], view_.rows - first_row(chunk));
+    const uint64_t needed = rows * (view_.chunk_bytes() / view_.chunk[0]);
     Block block;
     block.offset = chunk.offset;
     block.stored_length = chunk.stored_length;
@@ -169,8 +171,12 @@ class TiledFile final : public ReadableFile {
       throw Error(ErrorKind::corrupt, fmt::format("block at offset {}: {} bytes, should be {}",
                                                   chunk.offset, block.decoded_length, needed));
     }
-    const std::vector<std::byte> decoded = read_block(*file_, file_size, block, chain, false);
+    return read_block(*file_, file_size, block, chain, false);
+  }
 
+  /// Puts what the band has of a chunk to its place.
+  void take_chunk(Band& band, const TiledView::Chunk& chunk, uint64_t file_size) {
+    const std::vector<std::byte> decoded = decode(chunk, file_size);
     // From the innermost dimension outwards, as long as bytes follow each other on either side.
     uint64_t run = view_.element;
     bool together = view_.element == view_.stored_element;
@@ -178,7 +184,7 @@ class TiledFile final : public ReadableFile {
     uint64_t to_stride = view_.element;
     uint64_t from_stride = view_.stored_element;
     uint64_t to = 0;
-    uint64_t rest = chunk.number % per_row;
+    uint64_t rest = chunk.number % view_.chunks_per_row();
     for (size_t i = view_.dims.size(); i-- > 0;) {
       const uint64_t dim = view_.dims[i];
       const uint64_t size = view_.chunk[i + 1];
@@ -198,7 +204,7 @@ class TiledFile final : public ReadableFile {
     }
     loops.push_back({band.count, to_stride, from_stride});
     std::reverse(loops.begin(), loops.end());
-    const uint64_t from = (band.first - first) * from_stride + view_.begin;
+    const uint64_t from = (band.first - first_row(chunk)) * from_stride + view_.begin;
     copy_box(band.bytes.get() + to, decoded.data() + from, loops, run);
   }
 
