@@ -72,9 +72,12 @@ std::string ask_text(const std::string& raw_id, const std::string& column,
   return answer.status == 0 ? clean(answer.output) : "";
 }
 
+/// Accounting hears of a job in pieces, a little later.
 void fill(SlurmResources& known, const SlurmResources& other) {
-  if (known.cores.value_or(0) > 0) return;
-  known = other;
+  if (known.nodes.value_or(0) == 0) known.nodes = other.nodes;
+  if (known.cores.value_or(0) == 0) known.cores = other.cores;
+  if (!known.memory) known.memory = other.memory;
+  if (!known.gpus) known.gpus = other.gpus;
 }
 
 /// Names of many jobs at once. One that holds newlines may become lines that name another job of
@@ -113,12 +116,11 @@ void take_from_queue(std::vector<SlurmJob>& jobs, const std::vector<SlurmJob>& q
       known->state = now.state;
       known->start = now.start;
       if (now.active() && !now.nodes.empty()) known->nodes = now.nodes;
-      // Accounting hears of a job a little later.
-      if (known->partition.empty()) known->partition = now.partition;
-      if (!known->limit_s) known->limit_s = now.limit_s;
-      fill(known->asked, now.asked);
-      fill(known->granted, now.granted);
     }
+    if (known->partition.empty()) known->partition = now.partition;
+    if (!known->limit_s) known->limit_s = now.limit_s;
+    fill(known->asked, now.asked);
+    fill(known->granted, now.granted);
     known->reason = now.reason;
     if (known->id.find('[') == std::string::npos) known->id = now.id;
   }
