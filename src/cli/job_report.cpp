@@ -93,23 +93,26 @@ std::string steps_table(const SlurmJob& job, const Style& style) {
                       rows, style);
 }
 
-std::string parts_table(const std::vector<JobPart>& parts, const Style& style) {
+/// The first ones: an array may have thousands of tasks.
+std::string parts_table(const std::vector<JobPart>& parts, bool names, const Style& style) {
+  constexpr size_t kMostRows = 50, kNameWidth = 24;
+  std::vector<Column> columns = {{"job"},         {"state"},      {"nodes"},        {"took", true},
+                                 {"cores", true}, {"busy", true}, {"memory", true}, {"used", true}};
+  if (names) columns.push_back({"name"});
   std::vector<std::vector<std::string>> rows;
   for (const JobPart& part : parts) {
+    if (rows.size() == kMostRows) break;
     rows.push_back({printable(part.job.id), printable(part.job.state), printable(part.job.nodes),
                     duration(part.job.elapsed_s), count(part.job.granted.cores),
                     percent(part.use.cpu_share), bytes(part.job.granted.memory),
                     percent(part.use.memory_share)});
+    if (names) rows.back().push_back(shorten(printable(part.job.name), kNameWidth, style));
   }
-  return table({{"job"},
-                {"state"},
-                {"nodes"},
-                {"took", true},
-                {"cores", true},
-                {"busy", true},
-                {"memory", true},
-                {"used", true}},
-               rows, style);
+  std::string text = table(columns, rows, style);
+  if (parts.size() > rows.size()) {
+    text += fmt::format("and {} more (--json has all)\n", format_count(parts.size() - rows.size()));
+  }
+  return text;
 }
 
 std::string findings_lines(const std::vector<JobFinding>& findings, const Style& style) {
@@ -152,16 +155,15 @@ std::string job_report(const JobReport& report, const Style& style) {
   std::string text = heading(report, style);
   const JobPart& first = report.parts.front();
   if (report.use.wait_s) {
-    text +=
-        fmt::format("{} in the queue: {}\n",
-                    first.job.pending() ? "so far" : (report.kind == "array" ? "at most" : "was"),
-                    format_duration(*report.use.wait_s));
+    text += fmt::format("in the queue{}: {}\n",
+                        first.job.pending() ? " so far" : (report.kind == "job" ? "" : " at most"),
+                        format_duration(*report.use.wait_s));
   }
   text += "\n";
   if (report.kind == "job") {
     text += use_table(first.job, first.use, style) + steps_table(first.job, style);
   } else {
-    text += parts_table(report.parts, style);
+    text += parts_table(report.parts, false, style);
     if (report.kind == "heterogeneous") {
       for (const JobPart& part : report.parts) {
         text += "\n" + style.bold(part.job.id) + "\n" + use_table(part.job, part.use, style) +
@@ -183,7 +185,7 @@ std::string user_jobs_report(const JobReport& report, const Style& style) {
   if (report.parts.empty()) {
     text = "no jobs in these days (stoker job --days 30 looks further back)\n";
   } else {
-    text = parts_table(report.parts, style);
+    text = parts_table(report.parts, true, style);
     const JobPart& worst = report.parts.front();
     if (worst.wasted > 0) {
       text += fmt::format("\nnext: {}   what it asked for and did not use\n",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <regex>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -71,9 +72,29 @@ std::string ask_text(const std::string& raw_id, const std::string& column,
   return answer.status == 0 ? clean(answer.output) : "";
 }
 
+/// Accounting hears of a job in pieces, a little later.
 void fill(SlurmResources& known, const SlurmResources& other) {
-  if (known.cores.value_or(0) > 0) return;
-  known = other;
+  if (known.nodes.value_or(0) == 0) known.nodes = other.nodes;
+  if (known.cores.value_or(0) == 0) known.cores = other.cores;
+  if (!known.memory) known.memory = other.memory;
+  if (!known.gpus) known.gpus = other.gpus;
+}
+
+/// Names of many jobs at once. One that holds newlines may become lines that name another job of
+/// the same user, and nothing else.
+void ask_names(std::vector<SlurmJob>& jobs, const std::vector<std::string>& which,
+               const SlurmRunner& run) {
+  const CommandAnswer answer =
+      run(with(with(kAccounting, which), {"-X", "-n", "-o", "JobIDRaw,JobName"}));
+  std::map<std::string, std::string, std::less<>> names;
+  std::istringstream lines(answer.output);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t end = line.find(kSlurmDelimiter);
+    if (end != std::string::npos) names.emplace(line.substr(0, end), line.substr(end + 1));
+  }
+  for (SlurmJob& job : jobs) {
+    if (const auto found = names.find(job.raw_id); found != names.end()) job.name = found->second;
+  }
 }
 
 /// The queue knows first what changes: state, reason, when a job will start.
@@ -95,12 +116,11 @@ void take_from_queue(std::vector<SlurmJob>& jobs, const std::vector<SlurmJob>& q
       known->state = now.state;
       known->start = now.start;
       if (now.active() && !now.nodes.empty()) known->nodes = now.nodes;
-      // Accounting hears of a job a little later.
-      if (known->partition.empty()) known->partition = now.partition;
-      if (!known->limit_s) known->limit_s = now.limit_s;
-      fill(known->asked, now.asked);
-      fill(known->granted, now.granted);
     }
+    if (known->partition.empty()) known->partition = now.partition;
+    if (!known->limit_s) known->limit_s = now.limit_s;
+    fill(known->asked, now.asked);
+    fill(known->granted, now.granted);
     known->reason = now.reason;
     if (known->id.find('[') == std::string::npos) known->id = now.id;
   }
@@ -191,8 +211,9 @@ SlurmJobs query_job(const std::string& id, const SlurmRunner& run) {
 SlurmJobs query_user_jobs(const std::string& user, unsigned days, const SlurmRunner& run) {
   require_slurm(run);
   SlurmJobs answer;
-  answer.jobs =
-      ask_accounting({"-u", user, "-S", fmt::format("now-{}days", days)}, run, answer.notes);
+  const std::vector<std::string> which = {"-u", user, "-S", fmt::format("now-{}days", days)};
+  answer.jobs = ask_accounting(which, run, answer.notes);
+  if (!answer.jobs.empty()) ask_names(answer.jobs, which, run);
   take_from_queue(answer.jobs, ask_queue({"-u", user}, run));
   return answer;
 }

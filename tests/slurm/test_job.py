@@ -196,6 +196,25 @@ def test_run_of_stoker_time_in_the_job(cluster):
     assert "250 samples/s" in cluster.stoker("job", str(job)).stdout
 
 
+def test_gpus(cluster):
+    job = cluster.submit("sleep 1", "--gres=gpu:1", "-N2", "--mem=100M")
+    cluster.wait(job)
+    document = cluster.stoker("job", str(job), "--json").json
+    assert (document["asked"]["gpus"], document["granted"]["gpus"], document["efficiency"]["gpu"]) == (2, 2, None)
+    assert "not tracked" in cluster.stoker("job", str(job)).stdout
+
+
+def test_record_deleted_from_the_database(cluster):
+    """The controller still knows the job: what it says is shown; what the job used is gone, not zero."""
+    job = cluster.submit("true", "--mem=100M")
+    cluster.wait(job)
+    delete = f"delete from slurm.stoker_job_table where id_job = {job}"
+    cluster.run("mariadb", "--no-defaults", "-S", cluster.directory / "db/sock", "-e", delete)
+    document = cluster.stoker("job", str(job), "--json").json
+    assert document["state"] == "COMPLETED"
+    assert (document["used"]["cpu_s"], document["used"]["memory_bytes"]) == (None, None)
+
+
 def test_watch(cluster):
     """Both nodes are seen while it runs, each with its own processes; the last picture is of the job that ended."""
     line = f"srun {sys.executable} {FOOTPRINT} 100 1 8"
@@ -203,8 +222,9 @@ def test_watch(cluster):
     cluster.wait(job, "RUNNING")
     shown = cluster.stoker("job", "--watch", str(job), "--every", "1").stdout
     pictures = [part for part in shown.split(f"job {job} ") if "cores busy" in part]
-    counted = re.findall(r"^(n[1-4]) .*python", pictures[-2], re.MULTILINE)
-    assert len(counted) == len(set(counted)) == 2
+    seen = re.findall(r"^(n[1-4]) +(\d+) .*python", pictures[-2], re.MULTILINE)
+    assert len({node for node, _ in seen}) == 2
+    assert len({pid for _, pid in seen}) == len(seen) == 4
     assert "COMPLETED: it ended well" in shown.split(f"job {job} ")[-1]
     assert cluster.wait(job) == "COMPLETED"
 
