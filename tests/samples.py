@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the datasets of the tests, and looks at directories as a whole. The same bytes every time."""
 
+import contextlib
 import io
 import os
 import random
+import shutil
 import socket
 import stat
 from pathlib import Path
@@ -92,6 +94,15 @@ def differences(a: dict, b: dict) -> list[str]:
     found += [f"only in the second: {name!r}" for name in sorted(b.keys() - a.keys())]
     found += [f"different: {name!r}" for name in sorted(a.keys() & b.keys()) if a[name] != b[name]]
     return found
+
+
+def remove_copy(path: str) -> None:
+    """What `stoker stage` has made, at a place that is not the test's own: this copy, and directories that are empty then."""
+    copy = Path(path).parent
+    shutil.rmtree(copy)
+    for directory in (copy.parent / "refs", copy.parent):
+        with contextlib.suppress(OSError):
+            directory.rmdir()
 
 
 def shards_of(directory: Path) -> list[Path]:

@@ -21,9 +21,9 @@ namespace stoker {
 namespace {
 
 /// Every command stoker knows.
-constexpr std::array kCommands = {
-    &kPackCommand, &kIndexCommand, &kCheckCommand, &kLoadCommand,   &kStageCommand,
-    &kTimeCommand, &kScaleCommand, &kProbeCommand, &kReportCommand, &kJobCommand};
+constexpr std::array kCommands = {&kPackCommand,   &kIndexCommand, &kCheckCommand, &kLoadCommand,
+                                  &kStageCommand,  &kTimeCommand,  &kScaleCommand, &kProbeCommand,
+                                  &kReportCommand, &kJobCommand};
 
 // Global because a signal handler sees nothing else.
 Progress progress_of_all;

@@ -34,15 +34,15 @@ class CopyRun {
   const std::vector<Fault>& faults() const { return faults_; }
 
  private:
-  void copy(size_t shard, unsigned threads);
+  void copy(size_t number, unsigned threads);
   /// The same; where there turns out to be no room for it, it is left out if that is allowed.
   void copy_if_room(size_t shard, unsigned threads);
   /// Samples of a shard whose bytes, as they were copied, are not those of the index.
   std::vector<Fault> bad_samples(const ShardToStage& shard, const std::string& root) const;
   bool index_is_whole(const std::string& directory) const;
   void copy_index(const SafeDirectory& part) const;
-  void make_index(const SafeDirectory& part, const std::string& directory);
-  std::vector<size_t> differing_shards(const std::string& index) const;
+  void make_index(const SafeDirectory& part, const std::string& name);
+  std::vector<size_t> differing_shards(const std::string& directory) const;
 
   const OpenedDataset& source_;
   const std::vector<ShardToStage>& shards_;

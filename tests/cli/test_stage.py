@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from samples import image_folder, noise, write_files
+from samples import image_folder, noise, remove_copy, write_files
 from tar_bytes import simple_tar
 
 UID = os.geteuid()
@@ -188,7 +188,7 @@ def test_the_place_is_chosen(stoker_cli, packed, small_file_system, tmp_path):
     if not os.path.isdir("/scr") and not os.path.isdir("/local/scratch"):
         assert result["place"] == str(large)
     else:
-        shutil.rmtree(os.path.dirname(result["path"]))
+        remove_copy(result["path"])
 
 
 def test_list_and_clean(stoker_cli, packed, place):

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from samples import differences, image_folder, noise, tree, write_files
+from samples import differences, image_folder, noise, remove_copy, tree, write_files
 from stoker_program import clean_environment, program
 
 # 100 for the whole proof: STOKER_STAGE_KILLS=100 pytest tests/faults/test_stage_faults.py -k at_random
@@ -261,7 +261,7 @@ def test_a_name_that_somebody_has_taken(stoker_cli, as_other_user, scratch, shar
     chosen = stoker_cli("stage", shared, "--json", env={"TMPDIR": str(scratch)}, status=None)
     if chosen.returncode == 0:
         assert chosen.json["place"] != str(scratch)
-        stoker_cli("stage", "--clean", chosen.json["place"])
+        remove_copy(chosen.json["path"])
 
 
 def test_links_inside_are_not_followed(stoker_cli, tmp_path, packed, place):
