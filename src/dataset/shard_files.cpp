@@ -125,8 +125,9 @@ std::shared_ptr<ReadableFile> ShardFiles::open(const Segment& segment, uint32_t 
   std::unique_ptr<ReadableFile> nearer = staged_ ? open_staged(shard.path, expected) : nullptr;
   const bool staged = nearer != nullptr;
   if (file != nullptr && !staged) return file;
-  file = inflate(staged ? std::move(nearer) : open_once(shard.path, expected),
-                 roots_.front() + "/" + shard.path, shard.compression, segment.view(number), views_);
+  file =
+      inflate(staged ? std::move(nearer) : open_once(shard.path, expected),
+              roots_.front() + "/" + shard.path, shard.compression, segment.view(number), views_);
   const std::lock_guard lock(mutex_);
   const auto known = by_name_.find(name);
   // Another thread was quicker.
