@@ -28,7 +28,7 @@ struct ReaderOptions {
   bool fetch_inline = false;  // read the bytes of numbers that lie in the index as well
   size_t open_files = 64;
   uint64_t block_cache = 64 << 20;    // bytes of decoded blocks that are kept for the next fetch
-  ViewLimits views;                   // of shards that are views
+  ViewLimits views = {};              // of shards that are views
   FileSystem* file_system = nullptr;  // the real one
 };
 
