@@ -4,6 +4,8 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <new>
 #include <utility>
 #include <variant>
@@ -22,10 +24,17 @@ nb::object new_bytes(uint64_t size) {
   return nb::steal(bytes);
 }
 
+// The byte in front of an array's memory says how far that is from what malloc gave.
+// aligned_alloc() would cut its blocks so that they hardly serve again.
+constexpr size_t kAlignment = 64;
+
 ArrayMemory array_memory(uint64_t size) {
-  ArrayMemory memory(static_cast<std::byte*>(std::malloc(std::max<uint64_t>(size, 1))));
-  if (!memory) throw std::bad_alloc();
-  return memory;
+  if (size > static_cast<uint64_t>(PTRDIFF_MAX) - kAlignment) throw std::bad_alloc();
+  auto* const begin = static_cast<std::byte*>(std::malloc(size + kAlignment));
+  if (begin == nullptr) throw std::bad_alloc();
+  const size_t ahead = kAlignment - reinterpret_cast<uintptr_t>(begin) % kAlignment;
+  begin[ahead - 1] = static_cast<std::byte>(ahead);
+  return ArrayMemory(begin + ahead);
 }
 
 nb::bytes copied(Bytes bytes) { return nb::bytes(bytes.data(), bytes.size()); }
@@ -63,6 +72,11 @@ nb::dlpack::dtype numpy_dtype(DType dtype) {
 }
 
 }  // namespace
+
+void free_array_memory(void* memory) noexcept {
+  auto* const begin = static_cast<std::byte*>(memory);
+  std::free(begin - static_cast<size_t>(begin[-1]));
+}
 
 Fetched::Fetched(const Reader& reader, const std::vector<nb::object>& names, Batch batch)
     : reader_(reader), names_(names), batch_(std::move(batch)) {
@@ -148,7 +162,7 @@ nb::object Fetched::array(Array&& array, ArrayMemory buffer) {
     data = buffer.get();
   }
   const std::vector<size_t> shape(array.shape.begin(), array.shape.end());
-  const nb::capsule owner(buffer.get(), std::free);
+  const nb::capsule owner(buffer.get(), free_array_memory);
   (void)buffer.release();
   return nb::cast(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, dtype));
 }

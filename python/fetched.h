@@ -4,7 +4,6 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -12,11 +11,14 @@
 
 namespace stoker::python {
 
+/// Frees what array_memory() has made.
+void free_array_memory(void* memory) noexcept;
+
 struct FreeMemory {
-  void operator()(std::byte* memory) const { std::free(memory); }
+  void operator()(std::byte* memory) const { free_array_memory(memory); }
 };
 
-/// Memory of one array, aligned as malloc does, which suits every element type.
+/// Memory of one array, aligned to the lines of the cache, which suits every vector instruction.
 using ArrayMemory = std::unique_ptr<std::byte[], FreeMemory>;
 
 /// Samples on their way to Python. Bytes and arrays are read straight into the memory that Python

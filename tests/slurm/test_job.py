@@ -217,7 +217,7 @@ def test_record_deleted_from_the_database(cluster):
 
 def test_watch(cluster):
     """Both nodes are seen while it runs, each with its own processes; the last picture is of the job that ended."""
-    line = f"srun {sys.executable} {FOOTPRINT} 100 1 8"
+    line = f"srun {sys.executable} {FOOTPRINT} 100 1 14"
     job = cluster.submit(line, "-N2", "-n2", "--mem=400M")
     cluster.wait(job, "RUNNING")
     shown = cluster.stoker("job", "--watch", str(job), "--every", "1").stdout
@@ -231,7 +231,7 @@ def test_watch(cluster):
 
 def test_watch_of_another_users_job(cluster):
     """srun --overlap is for the owner; others see the page, and are told why there is no more."""
-    job = cluster.submit("sleep 4", "--mem=100M")
+    job = cluster.submit("sleep 15", "--mem=100M")
     cluster.wait(job, "RUNNING")
     shown = cluster.stoker("job", "--watch", str(job), "--every", "1", user=NOBODY).stdout
     assert "RUNNING: it runs" in shown
