@@ -23,8 +23,7 @@ namespace {
 
 // What the system is asked for ahead: large, for network storage, where every request is a journey.
 constexpr uint64_t kRequest = 8 << 20;
-// What is moved at a time: stays in a core's own cache between reading, checksum and writing. With
-// pieces as large as the requests, copying from memory to memory takes twice as long.
+// What is moved at a time: stays in a core's own cache between reading, checksum and writing.
 constexpr uint64_t kPiece = 256 << 10;
 // What a thread copies of a shard that several work at.
 constexpr uint64_t kStretch = 64 << 20;
