@@ -14,6 +14,20 @@ import pytest
 from stoker_program import Finished, clean_environment, program
 
 NOBODY = 65534
+# Where ./test keeps the peers' environments; the tests themselves have a cache of their own.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """An index of another file that once had a test's path must not be found again."""
+    before = os.environ.get("XDG_CACHE_HOME")
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["XDG_CACHE_HOME"]
+    else:
+        os.environ["XDG_CACHE_HOME"] = before
 
 
 @pytest.fixture
@@ -94,8 +108,7 @@ class Peer:
 
     def interpreter(self) -> str:
         variable = f"STOKER_PEER_{self.group.upper()}"
-        cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-        made = sorted(cache.glob(f"stoker/venvs/{self.group}-*/bin/python"), key=lambda path: path.lstat().st_mtime)
+        made = sorted(CACHE.glob(f"stoker/venvs/{self.group}-*/bin/python"), key=lambda path: path.lstat().st_mtime)
         path = os.environ.get(variable) or (str(made[-1]) if made else "")
         if not path or not os.access(path, os.X_OK):
             pytest.fail(

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+
+#include "os/spawn.h"
 
 namespace stoker {
 namespace {
@@ -71,26 +72,14 @@ CommandAnswer command_answer(const std::vector<std::string>& words, double secon
   CommandAnswer answer;
   Pipe output, errors;
   if (output.ends[0] < 0 || errors.ends[0] < 0) return answer;
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output.ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, errors.ends[1], STDERR_FILENO);
   pid_t child = 0;
-  answer.found =
-      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ) == 0;
-  posix_spawn_file_actions_destroy(&actions);
+  answer.found = spawn(words, {.output = output.ends[1], .errors = errors.ends[1]}, child) == 0;
   output.close_writer();
   errors.close_writer();
   if (!answer.found) return answer;
   const bool whole = read_all({output.ends[0], errors.ends[0]}, seconds, answer);
   if (!whole) ::kill(child, SIGKILL);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = wait_for_end(child);
   if (whole && WIFEXITED(status)) answer.status = WEXITSTATUS(status);
   return answer;
 }

@@ -25,13 +25,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uint64_t kMaxPlanSize = 1 << 30;
-
-std::string plan_path(const std::string& directory) { return directory + "/plan.json"; }
-std::string order_path(const std::string& directory, size_t dataset) {
-  return fmt::format("{}/order-{}", directory, dataset);
-}
-
 /// Whether a pattern speaks of `name`: of its whole path where it has a slash, else its last part.
 bool matches(const std::string& pattern, std::string_view name) {
   if (pattern.find('/') == std::string::npos) name = name.substr(name.rfind('/') + 1);
@@ -131,30 +124,6 @@ class DatasetPlanner {
   std::vector<uint64_t> order_;
   uint64_t open_last_ = 0;
 };
-
-Json to_json(const Plan& plan) {
-  Json json{{"options", plan.options},         {"source_format", plan.source_format},
-            {"fingerprint", plan.fingerprint}, {"filtered", plan.filtered},
-            {"hidden", plan.hidden},           {"unlisted", plan.unlisted}};
-  json["left_out"] = Json::array();
-  for (const Fault& fault : plan.left_out) json["left_out"].push_back(to_json(fault));
-  json["endings"] = Json::array();
-  for (const std::string& ending : plan.endings) json["endings"].push_back(name_to_json(ending));
-  json["lossy"] = plan.lossy;
-  json["datasets"] = Json::array();
-  for (const PlannedDataset& dataset : plan.datasets) {
-    Json shards = Json::array();
-    for (const PlannedShard& shard : dataset.shards) {
-      shards.push_back({{"name", name_to_json(shard.name)},
-                        {"first", shard.first},
-                        {"last", shard.last},
-                        {"bytes", shard.bytes},
-                        {"order_crc", shard.order_crc}});
-    }
-    json["datasets"].push_back({{"directory", dataset.directory}, {"shards", std::move(shards)}});
-  }
-  return json;
-}
 
 /// Goes through the samples in the order they are to be written and hands each to its dataset.
 class Planner {
@@ -334,12 +303,6 @@ Conversion conversion_of(const Index& source, const WriteFormat& write,
   return {source, options.to, write, options.compress};
 }
 
-std::string damaged_plan(const std::string& path, std::string_view why) {
-  return fmt::format(
-      "{}: the plan of an unfinished pack is damaged ({}): remove the destination and run again",
-      printable(path), why);
-}
-
 uint64_t fingerprint_of(const Index& source, bool with_times) {
   uint64_t print = source.size();
   for (uint32_t s = 0; s < source.manifest().segments.size(); ++s) {
@@ -426,7 +389,7 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
   const size_t count = std::max<size_t>(1, options.split.size());
   for (size_t i = 0; i < count; ++i) {
     planners.push_back(
-        std::make_unique<DatasetPlanner>(order_path(directory, i), options.shard_size));
+        std::make_unique<DatasetPlanner>(Plan::order_path(directory, i), options.shard_size));
   }
   const Conversion conversion = conversion_of(*index, write, options);
   plan.lossy = conversion.lossy();
@@ -449,53 +412,8 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
     }
     plan.datasets.push_back(std::move(dataset));
   }
-  write_file(plan_path(directory), as_bytes(to_json(plan).dump(1) + "\n"));
+  plan.write(directory);
   return plan;
-}
-
-std::optional<Plan> Plan::read(const std::string& directory) {
-  if (!fs::exists(plan_path(directory))) return std::nullopt;
-  try {
-    const Json json = Json::parse(read_file(plan_path(directory), kMaxPlanSize));
-    Plan plan;
-    plan.options = json.at("options");
-    plan.source_format = json.at("source_format").get<std::string>();
-    plan.fingerprint = checked<uint64_t>(json.at("fingerprint"));
-    plan.filtered = checked<uint64_t>(json.at("filtered"));
-    plan.hidden = checked<uint64_t>(json.at("hidden"));
-    plan.unlisted = checked<uint64_t>(json.at("unlisted"));
-    for (const Json& fault : json.at("left_out")) plan.left_out.push_back(fault_from_json(fault));
-    for (const Json& ending : json.at("endings")) {
-      plan.endings.push_back(name_from_json(ending.get<std::string>()));
-    }
-    plan.lossy = json.at("lossy").get<std::vector<std::string>>();
-    for (const Json& dataset : json.at("datasets")) {
-      PlannedDataset& planned = plan.datasets.emplace_back();
-      planned.directory = dataset.at("directory").get<std::string>();
-      for (const Json& shard : dataset.at("shards")) {
-        planned.shards.push_back(
-            {name_from_json(shard.at("name").get<std::string>()),
-             checked<uint64_t>(shard.at("first")), checked<uint64_t>(shard.at("last")),
-             checked<uint64_t>(shard.at("bytes")), checked<uint32_t>(shard.at("order_crc"))});
-      }
-    }
-    return plan;
-  } catch (const Json::exception& error) {
-    throw Error(ErrorKind::corrupt, damaged_plan(plan_path(directory), error.what()));
-  }
-}
-
-std::vector<uint64_t> Plan::order(const std::string& directory, size_t dataset,
-                                  const PlannedShard& shard) {
-  const std::string path = order_path(directory, dataset);
-  std::vector<uint64_t> samples(shard.last - shard.first);
-  const MutableBytes bytes = std::as_writable_bytes(std::span(samples));
-  const auto file = real_file_system().open(path);
-  if (file->read_at(shard.first * sizeof(uint64_t), bytes) != bytes.size() ||
-      crc32c(bytes) != shard.order_crc) {
-    throw Error(ErrorKind::corrupt, damaged_plan(path, "its checksum differs"));
-  }
-  return samples;
 }
 
 }  // namespace stoker

@@ -45,8 +45,11 @@ struct Plan {
   std::vector<std::string> endings;  // of the files of a shard, behind its name
   std::vector<std::string> lossy;    // fields that the format cannot store, and why
 
-  /// Reads what write_plan() left; nothing where there is no complete plan.
+  void write(const std::string& directory) const;
+  /// Reads what write() left; nothing where there is no complete plan.
   static std::optional<Plan> read(const std::string& directory);
+  /// The file that the order of a dataset's samples is in.
+  static std::string order_path(const std::string& directory, size_t dataset);
   /// The samples of one shard.
   static std::vector<uint64_t> order(const std::string& directory, size_t dataset,
                                      const PlannedShard& shard);

@@ -4,12 +4,11 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "os/spawn.h"
 #include "slurm/node_use.h"
 
 namespace stoker {
@@ -44,22 +43,7 @@ NodeWatch::NodeWatch(const std::string& job, size_t nodes, unsigned every_s) {
                                           "job",
                                           "--here",
                                           fmt::format("--every={}", every_s)};
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  // Not in our group: Ctrl-C is for us, and we end it in order.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  const int failed =
-      ::posix_spawnp(&child_, arguments[0], &actions, &attributes, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
+  const int failed = spawn(words, {.output = ends[1], .silent = true, .own_group = true}, child_);
   ::close(ends[1]);
   if (failed != 0) {
     child_ = -1;
@@ -73,8 +57,7 @@ NodeWatch::~NodeWatch() {
   if (output_ >= 0) ::close(output_);
   if (child_ < 0) return;
   ::kill(child_, SIGTERM);
-  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  wait_for_end(child_);
 }
 
 std::vector<NodeUse> NodeWatch::next(double seconds) {

@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +19,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "os/node.h"
+#include "os/spawn.h"
 #include "results/document.h"
 
 namespace stoker {
@@ -37,24 +36,7 @@ class Srun {
     if (::pipe2(ends.data(), O_CLOEXEC) != 0)
       throw system_error("srun", "cannot make a pipe", errno);
     output_ = ends[0];
-    std::vector<char*> arguments;
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    sigset_t defaults;
-    sigemptyset(&defaults);
-    sigaddset(&defaults, SIGPIPE);
-    posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-    const int failed =
-        ::posix_spawnp(&child_, arguments[0], &actions, &attributes, arguments.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
+    const int failed = spawn(words, {.output = ends[1], .own_group = true}, child_);
     ::close(ends[1]);
     if (failed != 0) {
       ::close(output_);
@@ -82,15 +64,13 @@ class Srun {
       if (got <= 0) break;
       if (text.size() < kMostOutput) text.append(piece.data(), static_cast<size_t>(got));
     }
-    while (::waitpid(child_, &status_, 0) < 0 && errno == EINTR) {
-    }
+    wait_for_end(child_);
     return text;
   }
 
  private:
   pid_t child_ = 0;
   int output_ = -1;
-  int status_ = 0;
 };
 
 /// What each task has printed, from lines that begin with its number.

@@ -204,7 +204,7 @@ def test_the_place_disappears(stoker_cli, stoker_environment, large, place):
 def scratch(as_other_user):
     """Where everybody writes, as on a node."""
     if os.geteuid() != 0:
-        pytest.skip("needs two users: run the tests as root")
+        pytest.fail("needs two users: run the tests as root")
     path = as_other_user.directory / "scratch"
     path.mkdir()
     path.chmod(0o1777)

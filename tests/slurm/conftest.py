@@ -13,7 +13,7 @@ from slurm_cluster import Cluster
 @pytest.fixture(scope="session")
 def cluster():
     if os.geteuid() != 0:
-        pytest.skip("daemons, mount namespaces and a second user need root")
+        pytest.fail("daemons, mount namespaces and a second user need root")
     # Where every user can go, which is not so in pytest's own directories.
     directory = Path(tempfile.mkdtemp(prefix="stoker-cluster-", dir="/tmp"))
     made = Cluster(directory)

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan as a file: what another process, or a later one, goes on with.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "os/file_system.h"
+#include "os/output_file.h"
+#include "pack/plan.h"
+
+namespace stoker {
+namespace {
+
+constexpr uint64_t kMaxPlanSize = 1 << 30;
+
+std::string plan_path(const std::string& directory) { return directory + "/plan.json"; }
+
+Json to_json(const Plan& plan) {
+  Json json{{"options", plan.options},         {"source_format", plan.source_format},
+            {"fingerprint", plan.fingerprint}, {"filtered", plan.filtered},
+            {"hidden", plan.hidden},           {"unlisted", plan.unlisted}};
+  json["left_out"] = Json::array();
+  for (const Fault& fault : plan.left_out) json["left_out"].push_back(to_json(fault));
+  json["endings"] = Json::array();
+  for (const std::string& ending : plan.endings) json["endings"].push_back(name_to_json(ending));
+  json["lossy"] = plan.lossy;
+  json["datasets"] = Json::array();
+  for (const PlannedDataset& dataset : plan.datasets) {
+    Json shards = Json::array();
+    for (const PlannedShard& shard : dataset.shards) {
+      shards.push_back({{"name", name_to_json(shard.name)},
+                        {"first", shard.first},
+                        {"last", shard.last},
+                        {"bytes", shard.bytes},
+                        {"order_crc", shard.order_crc}});
+    }
+    json["datasets"].push_back({{"directory", dataset.directory}, {"shards", std::move(shards)}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string damaged_plan(const std::string& path, std::string_view why) {
+  return fmt::format(
+      "{}: the plan of an unfinished pack is damaged ({}): remove the destination and run again",
+      printable(path), why);
+}
+
+std::string Plan::order_path(const std::string& directory, size_t dataset) {
+  return fmt::format("{}/order-{}", directory, dataset);
+}
+
+void Plan::write(const std::string& directory) const {
+  write_file(plan_path(directory), as_bytes(to_json(*this).dump(1) + "\n"));
+}
+
+std::optional<Plan> Plan::read(const std::string& directory) {
+  if (!std::filesystem::exists(plan_path(directory))) return std::nullopt;
+  try {
+    const Json json = Json::parse(read_file(plan_path(directory), kMaxPlanSize));
+    Plan plan;
+    plan.options = json.at("options");
+    plan.source_format = json.at("source_format").get<std::string>();
+    plan.fingerprint = checked<uint64_t>(json.at("fingerprint"));
+    plan.filtered = checked<uint64_t>(json.at("filtered"));
+    plan.hidden = checked<uint64_t>(json.at("hidden"));
+    plan.unlisted = checked<uint64_t>(json.at("unlisted"));
+    for (const Json& fault : json.at("left_out")) plan.left_out.push_back(fault_from_json(fault));
+    for (const Json& ending : json.at("endings")) {
+      plan.endings.push_back(name_from_json(ending.get<std::string>()));
+    }
+    plan.lossy = json.at("lossy").get<std::vector<std::string>>();
+    for (const Json& dataset : json.at("datasets")) {
+      PlannedDataset& planned = plan.datasets.emplace_back();
+      planned.directory = dataset.at("directory").get<std::string>();
+      for (const Json& shard : dataset.at("shards")) {
+        planned.shards.push_back(
+            {name_from_json(shard.at("name").get<std::string>()),
+             checked<uint64_t>(shard.at("first")), checked<uint64_t>(shard.at("last")),
+             checked<uint64_t>(shard.at("bytes")), checked<uint32_t>(shard.at("order_crc"))});
+      }
+    }
+    return plan;
+  } catch (const Json::exception& error) {
+    throw Error(ErrorKind::corrupt, damaged_plan(plan_path(directory), error.what()));
+  }
+}
+
+std::vector<uint64_t> Plan::order(const std::string& directory, size_t dataset,
+                                  const PlannedShard& shard) {
+  const std::string path = order_path(directory, dataset);
+  std::vector<uint64_t> samples(shard.last - shard.first);
+  const MutableBytes bytes = std::as_writable_bytes(std::span(samples));
+  const auto file = real_file_system().open(path);
+  if (file->read_at(shard.first * sizeof(uint64_t), bytes) != bytes.size() ||
+      crc32c(bytes) != shard.order_crc) {
+    throw Error(ErrorKind::corrupt, damaged_plan(path, "its checksum differs"));
+  }
+  return samples;
+}
+
+}  // namespace stoker
