@@ -286,6 +286,21 @@ bool lacks_types(const Schema& schema) {
   });
 }
 
+/// Segments of a full index that the source has: those of shards that are as they were need no
+/// scan, and what is then read is compared with their checksums. Others are made anew.
+void take_over_segments(const std::string& source_index, const std::string& directory) {
+  try {
+    const Manifest manifest = Manifest::read(source_index + "/" + kManifestName);
+    if (manifest.depth != Depth::full || manifest.faults != 0) return;
+    make_directories(directory);
+    for (const SegmentEntry& segment : manifest.segments) {
+      fs::copy_file(fs::path(source_index) / segment.file, fs::path(directory) / segment.file,
+                    fs::copy_options::skip_existing);
+    }
+  } catch (const std::exception&) {  // none there, or damaged: the source is scanned
+  }
+}
+
 void refuse_loss(const Conversion& conversion, const PackOptions& options) {
   if (conversion.lossy().empty()) return;
   const bool all = conversion.wanted().empty();
@@ -366,6 +381,7 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
   scan.jobs = options.jobs;
   scan.progress = options.progress;
   scan.verify_stated = true;
+  if (!source_index.empty()) take_over_segments(source_index, directory + "/source");
   IndexResult scanned = build_index_in(source, detected, directory + "/source", scan);
   if (write.typed && lacks_types(Index(directory + "/source").schema())) {
     scan.depth = Depth::full;

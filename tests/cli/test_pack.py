@@ -430,3 +430,18 @@ def test_bad_sample_is_left_out_and_named(stoker_cli, tmp_path):
     result = stoker_cli("pack", tmp_path / "d", tmp_path / "packed2", "--to", "tfrecord", "--skip-bad", "--json").json
     assert len(result["left_out"]) == 1
     assert len(good) <= result["left_out"][0]["offset"] <= len(good) + len(bad)
+
+
+def test_a_byte_that_changed_since_it_was_packed(stoker_cli, tmp_path):
+    """The checksums of the source's own index are compared on the way, whatever the target is."""
+    (tmp_path / "d").mkdir()
+    for i in range(3):
+        (tmp_path / f"d/{i}.bin").write_bytes(bytes([i]) * 1000)
+    stoker_cli("pack", tmp_path / "d", tmp_path / "packed")
+    (shard,) = (tmp_path / "packed").glob("*.tar")
+    contents = bytearray(shard.read_bytes())
+    contents[512] ^= 1  # the first byte of the first sample
+    shard.write_bytes(contents)
+    for target in ("tar", "tfrecord", "arrow"):
+        finished = stoker_cli("pack", tmp_path / "packed", tmp_path / target, "--to", target, status=1)
+        assert f"{shard.name}: offset 512" in finished.text and "checksum" in finished.text
