@@ -22,6 +22,7 @@ g++ command:g++
 cmake cmake:3.25
 ninja-build command:ninja
 libfmt-dev header:fmt/format.h
+libtomlplusplus-dev header:toml++/toml.h
 nlohmann-json3-dev header:nlohmann/json.hpp
 libzstd-dev header:zstd.h
 zlib1g-dev header:zlib.h

@@ -14,6 +14,9 @@ inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInterrupted = 130;
+// Of those that run another program, where that cannot be run; as a shell has it.
+inline constexpr int kExitNotExecutable = 126;
+inline constexpr int kExitNotFound = 127;
 
 /// A command: one file x_command.cpp that parses, calls and prints, and one row in main.cpp.
 struct Command {

@@ -79,6 +79,7 @@ Arguments::Arguments(std::span<const std::string_view> positionals, std::span<co
     }
     if (word == "--") {
       options_ended = true;
+      dashes_at_ = rest_.size();
       continue;
     }
     const auto [name, attached] = split_word(word);

@@ -36,6 +36,8 @@ class Arguments {
   const std::string& positional(size_t number) const { return positionals_.at(number); }
   /// Those that "..." stands for.
   const std::vector<std::string>& rest() const { return rest_; }
+  /// How many of them come before "--"; all where there is none.
+  size_t rest_before_dashes() const { return dashes_at_.value_or(rest_.size()); }
   bool flag(std::string_view name) const { return values_.contains(name); }
   /// Every one of an option that may be given more than once.
   std::vector<std::string> values(std::string_view name) const;
@@ -55,6 +57,7 @@ class Arguments {
  private:
   std::vector<std::string> positionals_, rest_;
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
+  std::optional<size_t> dashes_at_;
   bool asks_help_ = false;
 };
 

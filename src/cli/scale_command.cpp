@@ -18,6 +18,7 @@
 #include "cli/slurm_jobs.h"
 #include "measure/scale_document.h"
 #include "os/output_file.h"
+#include "os/site.h"
 
 namespace stoker {
 namespace {
@@ -85,9 +86,10 @@ std::vector<uint64_t> numbers_of(std::string_view option, std::string_view text)
   return numbers;
 }
 
-std::optional<double> price_of(const Arguments& arguments, std::string_view option) {
+std::optional<double> price_of(const Arguments& arguments, std::string_view option,
+                               std::optional<double> of_site) {
   const auto text = arguments.value(option);
-  if (!text) return std::nullopt;
+  if (!text) return of_site;
   double price = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), price);
   if (error != std::errc() || end != text->data() + text->size() || !(price > 0) ||
@@ -175,10 +177,13 @@ int print_worth(const Arguments& arguments, bool json) {
   const auto gpu = arguments.value("--gpu-run");
   if (!cpu || !gpu) wrong("--cpu-run and --gpu-run: one needs the other");
   if (!arguments.rest().empty()) wrong("--cpu-run and --gpu-run: instead of a command");
-  const auto core_price = price_of(arguments, "--price-core-hour");
-  const auto gpu_price = price_of(arguments, "--price-gpu-hour");
+  const Site site = read_site();
+  const auto core_price = price_of(arguments, "--price-core-hour", site.core_hour);
+  const auto gpu_price = price_of(arguments, "--price-gpu-hour", site.gpu_hour);
   if (core_price.has_value() != gpu_price.has_value()) {
-    wrong("--price-core-hour and --price-gpu-hour: one needs the other");
+    wrong(
+        "--price-core-hour and --price-gpu-hour: one needs the other, here or in the site's "
+        "file");
   }
   std::optional<HourPrices> prices;
   if (core_price) prices = HourPrices{*core_price, *gpu_price};

@@ -20,6 +20,7 @@
 #include "cli/json_output.h"
 #include "cli/output.h"
 #include "cli/progress_bar.h"
+#include "os/node.h"
 #include "os/output_file.h"
 #include "slurm/submit.h"
 
@@ -51,8 +52,11 @@ std::set<std::string> jobs_of(const std::string& directory) {
   return jobs;
 }
 
-/// Scripts are written before the first is submitted: a job may submit them again.
-std::vector<std::string> submit(const std::string& directory, const std::vector<PlannedJob>& jobs) {
+}  // namespace
+
+// Scripts are written before the first is submitted: a job may submit them again.
+std::vector<std::string> submit_jobs(const std::string& directory,
+                                     const std::vector<PlannedJob>& jobs) {
   make_directories(directory);
   for (const PlannedJob& job : jobs) {
     write_file(script_path(directory, job), as_bytes(text_of(job.script)));
@@ -73,6 +77,16 @@ std::vector<std::string> submit(const std::string& directory, const std::vector<
   write_file(directory + "/" + kJobsFile, as_bytes(list));
   return numbers;
 }
+
+void print_scripts(const std::string& directory, const std::vector<PlannedJob>& jobs) {
+  for (const PlannedJob& job : jobs) {
+    print(fmt::format("# {}{}\n{}\n", printable(script_path(directory, job)),
+                      job.after.empty() ? "" : ", " + job.after + " those before",
+                      text_of(job.script)));
+  }
+}
+
+namespace {
 
 void sleep_watching(const Progress& progress, std::chrono::milliseconds time) {
   constexpr std::chrono::milliseconds kStep(100);
@@ -152,22 +166,25 @@ std::string new_jobs_directory(std::string_view command) {
 }
 
 BatchScript script_for(const Arguments& arguments, std::string_view name,
-                       const std::string& directory) {
+                       const std::string& directory, const SiteJobs& defaults) {
   BatchScript script;
   script.name = name;
   script.log = fmt::format("{}/{}-%j.log", directory, name);
-  script.request.partition = arguments.value(kPartitionOption.name).value_or("");
-  script.request.account = arguments.value(kAccountOption.name).value_or("");
-  script.request.time = arguments.value(kTimeOption.name).value_or("");
-  script.more = arguments.values(kSbatchOption.name);
+  script.request.partition = arguments.value(kPartitionOption.name).value_or(defaults.partition);
+  script.request.account = arguments.value(kAccountOption.name).value_or(defaults.account);
+  script.request.time = arguments.value(kTimeOption.name).value_or(defaults.time);
+  script.more = defaults.sbatch;
+  // What comes last counts for sbatch.
+  for (const std::string& option : arguments.values(kSbatchOption.name)) {
+    script.more.push_back(option);
+  }
   script.more.emplace_back("--kill-on-invalid-dep=yes");
   return script;
 }
 
 std::vector<std::string> same_command(std::string_view command, const Arguments& arguments,
                                       std::span<const Option> options) {
-  std::vector<std::string> words = {fs::read_symlink("/proc/self/exe").string(),
-                                    std::string(command)};
+  std::vector<std::string> words = {own_program("stoker"), std::string(command)};
   for (const Option& option : options) {
     const bool left =
         std::find(std::begin(kOfSlurm), std::end(kOfSlurm), option.name) != std::end(kOfSlurm);
@@ -193,14 +210,10 @@ int run_jobs(std::string_view command, const std::string& directory,
              const std::vector<PlannedJob>& jobs, const Arguments& arguments, Progress& progress,
              const std::function<void()>& look) {
   if (arguments.flag(kPrintOption.name)) {
-    for (const PlannedJob& job : jobs) {
-      print(fmt::format("# {}{}\n{}\n", printable(script_path(directory, job)),
-                        job.after.empty() ? "" : ", " + job.after + " those before",
-                        text_of(job.script)));
-    }
+    print_scripts(directory, jobs);
     return kExitDone;
   }
-  const std::vector<std::string> numbers = submit(directory, jobs);
+  const std::vector<std::string> numbers = submit_jobs(directory, jobs);
   const bool json = arguments.flag(kJsonOption.name);
   if (arguments.flag(kNoWaitOption.name)) {
     print(json ? to_text(Json{{"command", command}, {"jobs", numbers}, {"directory", directory}})

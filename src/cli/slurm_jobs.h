@@ -9,6 +9,7 @@
 
 #include "base/progress.h"
 #include "cli/options.h"
+#include "os/site.h"
 #include "slurm/batch_script.h"
 
 namespace stoker {
@@ -34,9 +35,9 @@ struct PlannedJob {
 /// The directory that scripts and logs of this command go to; not made yet.
 std::string new_jobs_directory(std::string_view command);
 
-/// What the options say. `log` of the script is in `directory`.
+/// What the options say, and otherwise the site's file. `log` of the script is in `directory`.
 BatchScript script_for(const Arguments& arguments, std::string_view name,
-                       const std::string& directory);
+                       const std::string& directory, const SiteJobs& defaults = read_site().slurm);
 
 /// The command line that was typed, without what concerns Slurm and output: words of the same
 /// program with the same options.
@@ -46,6 +47,11 @@ std::vector<std::string> same_command(std::string_view command, const Arguments&
 /// The body of a job that leaves what a command prints, and its exit status, where the one who
 /// waits for the jobs finds them.
 std::string body_with_result(const std::string& directory, const std::vector<std::string>& words);
+
+void print_scripts(const std::string& directory, const std::vector<PlannedJob>& jobs);
+/// Returns their numbers. Where one is refused, those before it are cancelled.
+std::vector<std::string> submit_jobs(const std::string& directory,
+                                     const std::vector<PlannedJob>& jobs);
 
 /// Shows the scripts, or submits them and waits until the last one has left its result, which is
 /// printed. `look` is called now and then to count what is done. Returns the exit status.

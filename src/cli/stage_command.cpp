@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
+#include <set>
 
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/progress_bar.h"
+#include "cli/slurm_jobs.h"
+#include "cli/stage_before_job.h"
 #include "cli/stage_report.h"
+#include "dataset/schema.h"
+#include "measure/child.h"
 #include "results/document.h"
 #include "stage/all_nodes.h"
 #include "stage/inventory.h"
@@ -18,9 +26,11 @@
 #include "stage/stage_document.h"
 
 namespace stoker {
+namespace fs = std::filesystem;
+
 namespace {
 
-constexpr std::array<std::string_view, 1> kPositionals = {"DATASET [PLACE]"};
+constexpr std::array<std::string_view, 1> kPositionals = {"DATASET [PLACE] [-- COMMAND...]"};
 
 constexpr Option kShowOption{"--list", "", "list what is staged at each PLACE instead of staging"};
 constexpr Option kCleanOption{"--clean", "", "remove your copies that no job or process uses"};
@@ -29,6 +39,14 @@ constexpr std::array kOptions = {
     Option{"--partial", "", "stage what fits; the loader reads the rest from the source"},
     Option{"--group", "GROUP", "let this group read the copy"},
     kJobsOption,
+    kBeforeJobOption,
+    kThenOption,
+    Option{kPartitionOption.name, kPartitionOption.value, "with --before-job: where it runs"},
+    Option{kAccountOption.name, kAccountOption.value, "with --before-job: who pays"},
+    Option{kTimeOption.name, kTimeOption.value, "with --before-job: its limit, as in 4:00:00"},
+    Option{kSbatchOption.name, kSbatchOption.value,
+           "with --before-job: any other option of sbatch; may be repeated"},
+    Option{kPrintOption.name, "", "with --before-job: show the job script, submit nothing"},
     kShowOption,
     kCleanOption,
     Option{"--all", "", "with --clean: those in use as well"},
@@ -78,52 +96,156 @@ void refuse_contradictions(const Arguments& arguments) {
       throw Error(ErrorKind::usage, fmt::format("{}: only together with --clean", name));
     }
   }
-  for (const std::string_view name : {"--partial", "--group", "--jobs"}) {
+  const bool before = arguments.flag(kBeforeJobOption.name);
+  const std::vector<std::string>& words = arguments.rest();
+  const bool command = words.size() > arguments.rest_before_dashes();
+  for (const std::string_view name : {kThenOption.name, kPartitionOption.name, kAccountOption.name,
+                                      kTimeOption.name, kSbatchOption.name, kPrintOption.name}) {
+    if (arguments.flag(name) && !before) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("{}: only together with {}", name, kBeforeJobOption.name));
+    }
+  }
+  for (const std::string_view name : {"--partial", "--group", "--jobs", "--before-job"}) {
     if (arguments.flag(name) && (cleans || shows)) {
       throw Error(ErrorKind::usage, fmt::format("{}: nothing is staged here", name));
     }
   }
-  if (cleans || shows) return;
-  if (arguments.rest().empty()) throw Error(ErrorKind::usage, "DATASET is missing");
-  if (arguments.rest().size() > 2) {
+  if (command && (cleans || shows || before || arguments.flag(kJsonOption.name))) {
     throw Error(ErrorKind::usage,
-                fmt::format("'{}' is one argument too many", printable(arguments.rest()[2])));
+                fmt::format("'{}': a command runs beside what is staged here and now, and what "
+                            "it prints is its own: not together with --list, --clean, "
+                            "--before-job or --json",
+                            printable(words[arguments.rest_before_dashes()])));
+  }
+  if (cleans || shows) return;
+  if (arguments.rest_before_dashes() == 0) throw Error(ErrorKind::usage, "DATASET is missing");
+  if (arguments.rest_before_dashes() > 2) {
+    throw Error(ErrorKind::usage, fmt::format("'{}' is one argument too many (a command goes "
+                                              "behind --)",
+                                              printable(words[2])));
   }
 }
 
 /// The same command on each node of the job.
-int stage_on_nodes(unsigned nodes, const Arguments& arguments, const Progress& progress) {
+Json stage_on_nodes(unsigned nodes, const Arguments& arguments, const Progress& progress) {
   std::vector<std::string> words = {"stage", "--json"};
   if (arguments.flag("--partial")) words.emplace_back("--partial");
   if (const auto group = arguments.value("--group")) words.push_back("--group=" + *group);
   if (const unsigned jobs = arguments.jobs()) words.push_back(fmt::format("--jobs={}", jobs));
-  words.emplace_back("--");
-  words.insert(words.end(), arguments.rest().begin(), arguments.rest().end());
-  const Json document = nodes_document(run_on_nodes(nodes, words, progress));
-  print(arguments.flag(kJsonOption.name) ? to_text(document)
-                                         : nodes_report(document, Style::of_stdout()));
-  return document.at("verified").get<bool>() ? kExitDone : kExitFailed;
+  for (size_t i = 0; i < arguments.rest_before_dashes(); ++i) {
+    words.push_back(fs::absolute(arguments.rest()[i]).string());
+  }
+  return nodes_document(run_on_nodes(nodes, words, progress));
+}
+
+StageOptions options_of(const Arguments& arguments, Progress& progress) {
+  StageOptions options;
+  if (arguments.rest_before_dashes() > 1) options.place = arguments.rest()[1];
+  options.partial = arguments.flag("--partial");
+  options.group = arguments.value("--group").value_or("");
+  options.jobs = arguments.jobs();
+  options.progress = &progress;
+  return options;
+}
+
+/// Runs what stands behind "--", with the path of the copy. Returns its exit status.
+int run_beside(const Arguments& arguments, const std::string& path) {
+  constexpr std::string_view kHere = "{}";
+  const auto first = static_cast<std::ptrdiff_t>(arguments.rest_before_dashes());
+  std::vector<std::string> words(arguments.rest().begin() + first, arguments.rest().end());
+  for (std::string& word : words) {
+    for (size_t at = 0; (at = word.find(kHere, at)) != std::string::npos; at += path.size()) {
+      word.replace(at, kHere.size(), path);
+    }
+  }
+  try {
+    Child child(words, {{"STOKER_STAGED", path}}, {});
+    while (child.running()) {
+      pollfd waiting{child.signals(), POLLIN, 0};
+      ::poll(&waiting, 1, -1);
+      child.take_signals();
+    }
+    return child.exit_status();
+  } catch (const CannotRun& error) {
+    print_error(fmt::format("stoker: {}\n", error.what()));
+    return error.os_error() == ENOENT ? kExitNotFound : kExitNotExecutable;
+  }
+}
+
+/// Only a whole copy that is right is trained from.
+int refuse_to_run(const std::string& report) {
+  print_error(report + "stoker: the command was not run: not all of the dataset is there\n");
+  return kExitFailed;
+}
+
+int run_on_staged_nodes(unsigned nodes, const Arguments& arguments, const Progress& progress) {
+  const Json document = stage_on_nodes(nodes, arguments, progress);
+  const std::string report = nodes_report(document, Style{});
+  std::set<std::string> paths;
+  for (const Json& node : document.at("nodes")) {
+    if (node.contains("path")) paths.insert(name_from_json(node.at("path").get<std::string>()));
+  }
+  int status = kExitFailed;
+  if (!document.at("complete").get<bool>() || !document.at("verified").get<bool>()) {
+    status = refuse_to_run(report);
+  } else if (paths.size() != 1) {
+    print_error(report +
+                "stoker: the command was not run: the nodes have chosen different "
+                "places; name one that all of them have\n");
+  } else {
+    print_error(report);
+    status = run_beside(arguments, *paths.begin());
+  }
+  Progress to_the_end;  // whoever asked to stop asked the command, and waits for this
+  run_on_nodes(nodes, {"stage", "--clean", "--json"}, to_the_end);
+  return status;
+}
+
+int run_on_staged(const Arguments& arguments, Progress& progress) {
+  StageOptions options = options_of(arguments, progress);
+  options.for_job = false;
+  std::string place, directory;
+  int status = kExitFailed;
+  {
+    Stager stager(arguments.rest()[0], options);
+    place = stager.target().place;
+    directory = fs::path(stager.target().data).parent_path().string();
+    const StageResult result = [&] {
+      const ProgressBar bar(progress);
+      return stager.run();
+    }();
+    const std::string report = stage_report(result, Style{});
+    if (result.complete && result.faults.empty()) {
+      print_error(report);
+      status = run_beside(arguments, result.target.path);
+    } else {
+      status = refuse_to_run(report);
+    }
+  }
+  clean_staged({.places = {place}, .all = false, .older_s = std::nullopt, .only = directory});
+  return status;
 }
 
 int run_stage(const Arguments& arguments, Progress& progress) {
   refuse_contradictions(arguments);
   if (arguments.flag(kShowOption.name)) return list_places(arguments);
   if (arguments.flag(kCleanOption.name)) return clean_places(arguments);
+  if (arguments.flag(kBeforeJobOption.name)) return stage_before_job(arguments);
+  const bool command = arguments.rest().size() > arguments.rest_before_dashes();
+  const bool json = arguments.flag(kJsonOption.name);
   if (const unsigned nodes = nodes_to_stage_on(); nodes > 1) {
-    return stage_on_nodes(nodes, arguments, progress);
+    if (command) return run_on_staged_nodes(nodes, arguments, progress);
+    const Json document = stage_on_nodes(nodes, arguments, progress);
+    print(json ? to_text(document) : nodes_report(document, Style::of_stdout()));
+    return document.at("verified").get<bool>() ? kExitDone : kExitFailed;
   }
-  StageOptions options;
-  if (arguments.rest().size() > 1) options.place = arguments.rest()[1];
-  options.partial = arguments.flag("--partial");
-  options.group = arguments.value("--group").value_or("");
-  options.jobs = arguments.jobs();
-  options.progress = &progress;
+  if (command) return run_on_staged(arguments, progress);
   const StageResult result = [&] {
     const ProgressBar bar(progress);
-    return stage(arguments.rest()[0], options);
+    return stage(arguments.rest()[0], options_of(arguments, progress));
   }();
-  print(arguments.flag(kJsonOption.name) ? to_text(stage_document(result))
-                                         : stage_report(result, Style::of_stdout()));
+  print(json ? to_text(stage_document(result)) : stage_report(result, Style::of_stdout()));
   return result.faults.empty() ? kExitDone : kExitFailed;
 }
 
@@ -138,12 +260,17 @@ constinit const Command kStageCommand = {
         "sample on the way; a folder of small files is packed into a few shards there. Without a\n"
         "PLACE: the one of $SLURM_TMPDIR, /scr, /local/scratch, $TMPDIR and /dev/shm that is this\n"
         "node's own and has the most room. What is there already is used again; stopped at any\n"
-        "moment and run again, it goes on where it was. Several processes share one copy.\n",
+        "moment and run again, it goes on where it was. Several processes share one copy.\n"
+        "With a COMMAND, that is run when all of it is there, {} in it being the path of the "
+        "copy,\n"
+        "and the copy is removed behind it unless somebody else needs it.\n",
     .options = kOptions,
     .examples =
         "  stoker stage /project/train\n"
         "  stoker stage /project/train /scr --partial\n"
         "  stoker stage photos $SLURM_TMPDIR --json\n"
+        "  stoker stage /project/train -- python train.py {}\n"
+        "  stoker stage --before-job /archive/train $SCRATCH --then train.sh\n"
         "  stoker stage --list\n"
         "  stoker stage --clean --older 7d /scr\n",
     .resumable = true,

@@ -49,8 +49,6 @@ constexpr std::array kOptions = {
     kHelpOption,
 };
 
-constexpr int kExitNotExecutable = 126;
-constexpr int kExitNotFound = 127;
 constexpr double kPlainSeconds = 10;  // between two lines where there is no live view
 
 /// Shows what is going on while a command runs.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <vector>
 
 namespace stoker {
@@ -43,16 +44,29 @@ std::string user_name() {
   return std::to_string(user);
 }
 
+std::string own_program(const std::string& otherwise) {
+  std::error_code failed;
+  const std::string path = std::filesystem::read_symlink("/proc/self/exe", failed).string();
+  return failed ? otherwise : path;
+}
+
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
-std::string cache_directory() {
-  const std::string cache = environment("XDG_CACHE_HOME");
-  if (!cache.empty()) return cache;
+namespace {
+
+std::string below_home(const char* variable, const char* name) {
+  const std::string directory = environment(variable);
+  if (!directory.empty()) return directory;
   const std::string home = environment("HOME");
-  return (home.empty() ? "/tmp" : home) + "/.cache";
+  return (home.empty() ? "/tmp" : home) + "/" + name;
 }
+
+}  // namespace
+
+std::string cache_directory() { return below_home("XDG_CACHE_HOME", ".cache"); }
+std::string config_directory() { return below_home("XDG_CONFIG_HOME", ".config"); }
 
 }  // namespace stoker

@@ -18,10 +18,16 @@ std::string host_name();
 /// Who runs this process; its number where it has no name.
 std::string user_name();
 
+/// The path of this program, which other nodes find where its directory is shared; `otherwise`
+/// where it is not known.
+std::string own_program(const std::string& otherwise);
+
 /// A variable of the environment; empty where it is not set.
 std::string environment(const char* name);
 
 /// $XDG_CACHE_HOME, or ~/.cache.
 std::string cache_directory();
+/// $XDG_CONFIG_HOME, or ~/.config.
+std::string config_directory();
 
 }  // namespace stoker

@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "os/node.h"
 #include "os/spawn.h"
 #include "slurm/node_use.h"
 
 namespace stoker {
-namespace {
-
-/// This program, which the nodes find at the same path where its directory is shared.
-std::string own_path() {
-  char path[PATH_MAX];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  return length > 0 ? std::string(path, static_cast<size_t>(length)) : "stoker";
-}
-
-}  // namespace
-
 NodeWatch::NodeWatch(const std::string& job, size_t nodes, unsigned every_s) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
@@ -39,7 +28,7 @@ NodeWatch::NodeWatch(const std::string& job, size_t nodes, unsigned every_s) {
                                           "--unbuffered",
                                           "--quiet",
                                           "--chdir=/",
-                                          own_path(),
+                                          own_program("stoker"),
                                           "job",
                                           "--here",
                                           fmt::format("--every={}", every_s)};

@@ -36,7 +36,10 @@ std::string output_of(const std::vector<std::string>& words) {
 
 std::string submit_job(const std::string& script, const std::string& dependency) {
   std::vector<std::string> words = {"sbatch", "--parsable"};
-  if (!dependency.empty()) words.push_back("--dependency=" + dependency);
+  if (!dependency.empty()) {
+    // What it waits for may fail: then it must not wait for ever.
+    words.insert(words.end(), {"--dependency=" + dependency, "--kill-on-invalid-dep=yes"});
+  }
   words.push_back(script);
   const std::string answer = output_of(words);
   // "12" or "12;cluster"

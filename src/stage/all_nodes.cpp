@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -106,8 +105,6 @@ unsigned nodes_to_stage_on() {
 
 std::vector<Json> run_on_nodes(unsigned nodes, const std::vector<std::string>& words,
                                const Progress& progress) {
-  std::error_code failed;
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe", failed).string();
   // One task for each node, beside whatever else runs in the job, with all of its cores.
   std::vector<std::string> all = {"srun",
                                   "--overlap",
@@ -118,7 +115,7 @@ std::vector<Json> run_on_nodes(unsigned nodes, const std::vector<std::string>& w
                                   "--kill-on-bad-exit=0",
                                   "--input=none",
                                   "--label",
-                                  failed ? "stoker" : program};
+                                  own_program("stoker")};
   all.insert(all.end(), words.begin(), words.end());
   const std::map<unsigned, std::string> answers = by_task(Srun(all).read(progress));
   progress.check_stop();

@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "os/node.h"
 #include "os/process_tree.h"
+#include "os/site.h"
 #include "probe/measurements.h"
 #include "stage/staged_copy.h"
 
@@ -75,28 +76,34 @@ StagePlace look_at_place(const std::string& path) {
 }
 
 std::vector<StagePlace> well_known_places() {
+  const Site site = read_site();
   std::vector<StagePlace> places;
-  for (const std::string_view name : kPlaces) {
-    const bool variable = name.starts_with('$');
-    const std::string path =
-        variable ? environment(std::string(name.substr(1)).c_str()) : std::string(name);
-    if (path.empty()) continue;
+  const auto add = [&](const std::string& path, std::string_view known_as, bool site_says_local) {
+    const bool known = std::any_of(places.begin(), places.end(),
+                                   [&](const StagePlace& place) { return place.path == path; });
+    if (path.empty() || known) return;
+    StagePlace place;
     try {
-      StagePlace place = look_at_place(path);
-      place.known_as = name;
-      const bool local =
-          std::find(kLocalTypes.begin(), kLocalTypes.end(), place.type) != kLocalTypes.end();
+      place = look_at_place(path);
+      const bool local = site_says_local || std::find(kLocalTypes.begin(), kLocalTypes.end(),
+                                                      place.type) != kLocalTypes.end();
       if (!local) place.problem = fmt::format("is not this node's own ({})", place.type);
       if (place.problem.empty()) own_directory(path, std::nullopt, false);
-      places.push_back(std::move(place));
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::not_found) continue;
-      StagePlace place;
+      if (error.kind() == ErrorKind::not_found) return;
       place.path = path;
-      place.known_as = name;
       place.problem = error.what();
-      places.push_back(std::move(place));
     }
+    place.known_as = known_as;
+    places.push_back(std::move(place));
+  };
+  for (const SitePlace& place : site.places) {
+    if (place.local) add(place.path, "", true);
+  }
+  for (const std::string_view name : kPlaces) {
+    const bool variable = name.starts_with('$');
+    add(variable ? environment(std::string(name.substr(1)).c_str()) : std::string(name), name,
+        false);
   }
   return places;
 }

@@ -22,7 +22,8 @@ struct StagePlace {
 /// What is known about a directory. Throws Error(not_found) where there is none.
 StagePlace look_at_place(const std::string& path);
 
-/// The well-known places of this node that exist, those that cannot be used included.
+/// The places of this node that exist, those that cannot be used included: the well-known ones, and
+/// those that the site's file calls local.
 std::vector<StagePlace> well_known_places();
 
 struct ChosenPlace {

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "dataset/manifest.h"
 #include "os/node.h"
+#include "os/site.h"
 #include "stage/choose_place.h"
 #include "stage/purge.h"
 #include "stage/references.h"
@@ -23,10 +24,14 @@ namespace {
 
 constexpr std::string_view kRemoving = "removing,";
 
-std::vector<std::string> places_of(const std::vector<std::string>& given) {
+/// Those given; otherwise this node's own and, where they are only looked at, all of the site's.
+std::vector<std::string> places_of(const std::vector<std::string>& given, bool of_site) {
   std::vector<std::string> places = given;
   if (given.empty()) {
     for (const StagePlace& place : well_known_places()) places.push_back(place.path);
+    for (const SitePlace& place : read_site().places) {
+      if (of_site && !place.local) places.push_back(place.path);
+    }
   }
   // $TMPDIR is often another one under a second name.
   std::vector<std::string> real;
@@ -123,7 +128,7 @@ void list_user(const std::string& place, const SafeDirectory& top, uid_t owner,
 
 std::vector<StagedItem> list_staged(const std::vector<std::string>& places) {
   std::vector<StagedItem> items;
-  for (const std::string& path : places_of(places)) {
+  for (const std::string& path : places_of(places, true)) {
     const SafeDirectory place(path);
     for (const DirectoryEntry& entry : place.list()) {
       const std::optional<uid_t> owner = user_of_directory(entry.name);
@@ -176,7 +181,7 @@ bool remove_copy(const SafeDirectory& place, const SafeDirectory& top, const std
 
 CleanResult clean_staged(const CleanOptions& options) {
   CleanResult result;
-  for (const std::string& place : places_of(options.places)) {
+  for (const std::string& place : places_of(options.places, false)) {
     std::optional<SafeDirectory> top;
     try {
       top = own_directory(place, std::nullopt, false);
@@ -184,9 +189,9 @@ CleanResult clean_staged(const CleanOptions& options) {
       if (error.kind() != ErrorKind::permission || !options.places.empty()) throw;
     }
     if (!top) continue;
-    drop_references_of_job(*top);
+    if (options.only.empty()) drop_references_of_job(*top);
     for (StagedItem& item : list_staged({place})) {
-      if (!item.own) continue;
+      if (!item.own || (!options.only.empty() && item.directory != options.only)) continue;
       const bool old = !options.older_s || item.age_s > *options.older_s;
       if (!old || (!options.all && !item.references.empty())) {
         result.kept.push_back(std::move(item));

@@ -25,14 +25,15 @@ struct StagedItem {
   std::optional<double> purged_in_days;  // by the rule of the site, unless somebody touches it
 };
 
-/// Copies of this user, and those of others that can be looked into, at the places given; at the
-/// well-known ones where there are none.
+/// Copies of this user, and those of others that can be looked into, at the places given; where
+/// there are none, at the well-known ones and at those of the site's file.
 std::vector<StagedItem> list_staged(const std::vector<std::string>& places);
 
 struct CleanOptions {
-  std::vector<std::string> places;  // as above
+  std::vector<std::string> places;  // none: this node's own, not what nodes share
   bool all = false;                 // in use or not
   std::optional<double> older_s;    // only what is older
+  std::string only;                 // the directory of a copy; empty: all of them
 };
 
 struct CleanResult {
@@ -42,7 +43,7 @@ struct CleanResult {
 };
 
 /// Removes copies of this user that nobody needs. Within a job, what it needed counts as not needed
-/// any more.
+/// any more, unless it is about one copy only.
 CleanResult clean_staged(const CleanOptions& options);
 
 }  // namespace stoker

@@ -4,18 +4,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 
-#include "os/node.h"
+#include "os/site.h"
 
 namespace stoker {
 
-std::optional<double> purge_days(const std::string& /*place*/) {
-  const std::string text = environment("STOKER_PURGE_DAYS");
-  double days = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), days);
-  if (failed != std::errc() || end != text.data() + text.size() || !(days > 0)) return std::nullopt;
-  return days;
+std::optional<double> purge_days(const std::string& place) {
+  const Site site = read_site();
+  const SitePlace* rule = place_of(site, place);
+  return rule == nullptr ? std::nullopt : rule->purge_days;
 }
 
 int64_t last_touched_ns(const std::string& path) {

@@ -7,8 +7,8 @@
 
 namespace stoker {
 
-/// After how many days without a touch the site deletes files at this place; nothing where no rule
-/// is known. $STOKER_PURGE_DAYS says it for every place.
+/// After how many days without a touch the site deletes files at this place; nothing where its file
+/// has no rule for it.
 std::optional<double> purge_days(const std::string& place);
 
 /// When a file was read or written last.

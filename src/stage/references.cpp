@@ -76,11 +76,11 @@ void create_empty(const SafeDirectory& directory, const std::string& name, uint3
 }  // namespace
 
 HeldReference::HeldReference(const SafeDirectory& top, const StageModes& modes, uid_t owner,
-                             const std::string& copy, const std::string& mark)
+                             const std::string& copy, const std::string& mark, bool for_job)
     : directory_(top.make(kReferences, modes.directory)),
       name_(fmt::format("{}:{}@{}{}", owner, copy, kProcess, mark)) {
   create_empty(directory_, name_, modes.file);
-  if (const std::string job = own_job(); !job.empty()) {
+  if (const std::string job = own_job(); for_job && !job.empty()) {
     create_empty(directory_, fmt::format("{}:{}@{}{}", owner, copy, kJob, job), modes.file);
   }
 }

@@ -22,13 +22,13 @@ struct Reference {
   std::string who;   // "job,1234", or "process,MARK"
 };
 
-/// Keeps a copy from being cleaned as long as this process runs, and the job that it is part of.
-/// Gone with the object; the job's stays.
+/// Keeps a copy from being cleaned as long as this process runs and, `for_job`, the job that it is
+/// part of. Gone with the object; the job's stays.
 class HeldReference {
  public:
   /// `top` is the directory of this user at the place.
   HeldReference(const SafeDirectory& top, const StageModes& modes, uid_t owner,
-                const std::string& copy, const std::string& mark);
+                const std::string& copy, const std::string& mark, bool for_job);
   ~HeldReference();
   HeldReference(const HeldReference&) = delete;
   HeldReference& operator=(const HeldReference&) = delete;

@@ -28,6 +28,7 @@
 #include "stage/references.h"
 #include "stage/source_identity.h"
 #include "stage/staged_copy.h"
+#include "stage/unseen_source.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
@@ -126,7 +127,7 @@ void Stager::State::open_copy(uint64_t identity) {
       reference.reset();
       top = own_directory(target.place, group, true);
       copy.emplace(*top, name, group);
-      reference.emplace(*top, copy->modes, ::geteuid(), name, mark);
+      reference.emplace(*top, copy->modes, ::geteuid(), name, mark, options.for_job);
       const std::optional<FileInfo> there = top->info(name), own = copy->directory.info(".");
       if (there && own && there->inode == own->inode) break;
     } catch (const Error& error) {
@@ -141,7 +142,7 @@ bool Stager::State::use_copy_of_group(gid_t group, const std::string& name) {
   theirs = copy_of_group(target.place, name, group);
   if (!theirs) return false;
   top = own_directory(target.place, group, true);
-  reference.emplace(*top, theirs->modes, theirs->owner, name, mark);
+  reference.emplace(*top, theirs->modes, theirs->owner, name, mark, options.for_job);
   // It may have been cleaned before it was referred to.
   theirs = copy_of_group(target.place, name, group);
   if (!theirs) return false;
@@ -372,6 +373,7 @@ StageResult Stager::run() {
 }
 
 StageResult stage(const std::string& dataset, const StageOptions& options) {
+  if (std::optional<StageResult> copy = copy_of_unseen(dataset, options)) return *copy;
   Stager stager(dataset, options);
   return stager.run();
 }

@@ -17,6 +17,7 @@ struct StageOptions {
   std::string place;     // a directory; empty: the largest fast one with room
   bool partial = false;  // of shards, what fits; the rest is read from the source
   std::string group;     // whose members may read the copy; empty: this user alone
+  bool for_job = true;   // the job that this is part of needs it to its end, not this process alone
   unsigned jobs = 0;     // 0: enough to keep storage busy
   Progress* progress = nullptr;
 };

@@ -258,6 +258,11 @@ def test_is_the_gpu_worth_it(scale, two_runs):
     assert cheap["cost_ratio"]["value"] == pytest.approx(0.5) and "The GPU is worth it" in cheap["advice"]
     dear = scale(*words, "--price-core-hour", "0.05", "--price-gpu-hour", "4").stdout
     assert "The GPU is not worth it" in dear and "costs 2 times as much on the GPU" in dear
+    # What the site's file says counts where no option does.
+    (two_runs / "site.toml").write_text("[price]\ncore_hour = 0.05\ngpu_hour = 4\n")
+    site = {"STOKER_SITE": str(two_runs / "site.toml")}
+    assert scale(*words, env=site).stdout == dear
+    assert scale(*words, "--price-gpu-hour", "1", "--json", env=site).json["cost_ratio"] == cheap["cost_ratio"]
 
 
 def test_worth_of_runs_that_say_nothing(stoker_cli, scale, two_runs):

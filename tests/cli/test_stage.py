@@ -4,11 +4,15 @@
 import filecmp
 import json
 import os
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
+import tomllib
 from samples import image_folder, noise, remove_copy, write_files
+from stoker_program import program
 from tar_bytes import simple_tar
 
 UID = os.geteuid()
@@ -191,10 +195,12 @@ def test_the_place_is_chosen(stoker_cli, packed, small_file_system, tmp_path):
         remove_copy(result["path"])
 
 
-def test_list_and_clean(stoker_cli, packed, place):
+def test_list_and_clean(stoker_cli, packed, place, tmp_path):
     assert stoker_cli("stage", "--list", place, "--json").json["staged"] == []
     stoker_cli("stage", packed, place)
-    (item,) = stoker_cli("stage", "--list", place, "--json", env={"STOKER_PURGE_DAYS": "30"}).json["staged"]
+    site = tmp_path / "site.toml"
+    site.write_text(f'[[place]]\npath = "{tmp_path}"\npurge_days = 30\n')
+    (item,) = stoker_cli("stage", "--list", place, "--json", env={"STOKER_SITE": str(site)}).json["staged"]
     assert item["source"] == str(packed) and item["own"] and item["owner"] == UID and item["complete"]
     assert item["references"] == [] and 0 <= item["age_s"] < 3600 and 29.9 < item["purged_in_days"] <= 30
     assert item["bytes"] > bytes_of(packed)
@@ -288,3 +294,93 @@ def test_a_file_system_that_shares_blocks(stoker_cli, packed, tmp_path):
         assert same_files(packed, staged)
     finally:
         subprocess.run(["umount", mount], check=True)
+
+
+# --- With a command, and where the source cannot be seen ---------------------------------------------
+
+
+def test_a_command_runs_beside_the_copy_and_it_is_removed_behind_it(stoker_cli, packed, place):
+    look = 'test "$1" = "$STOKER_STAGED" && ls "$1" && exit 7'
+    finished = stoker_cli("stage", packed, place, "--", "sh", "-c", look, "sh", "{}", status=7)
+    assert finished.stdout.split() == files_of(packed)
+    assert "staged" in finished.stderr and list(place.iterdir()) == []
+    assert "cannot be run" in stoker_cli("stage", packed, place, "--", "no-such-program", status=127).stderr
+    assert list(place.iterdir()) == []
+
+
+def test_a_command_that_is_told_to_end(stoker_environment, packed, place):
+    """As Slurm does at the time limit: the command gets the signal, and the copy is removed."""
+    process = subprocess.Popen(
+        [program(), "stage", packed, place, "--", "sh", "-c", "echo began; exec sleep 100"],
+        env=stoker_environment, stdout=subprocess.PIPE, text=True,
+    )
+    assert process.stdout.readline() == "began\n"
+    process.terminate()
+    assert process.wait(timeout=60) == 128 + 15
+    assert list(place.iterdir()) == []
+
+
+def test_a_copy_that_somebody_needs_stays_behind_a_command(stoker_cli, packed, place):
+    job = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0", "PATH": "/bin:/usr/bin"}
+    stoker_cli("stage", packed, place, env={**job, "PATH": "/nowhere"})
+    stoker_cli("stage", packed, place, "--", "/bin/true", env={**job, "PATH": "/nowhere"})
+    (item,) = stoker_cli("stage", "--list", place, "--json", env={"PATH": "/nowhere"}).json["staged"]
+    assert item["complete"] and item["references"] == ["job,77"]
+
+
+def test_a_command_is_not_run_beside_a_part(stoker_cli, packed, place):
+    shard = sorted(packed.glob("*.tar"))[3]
+    contents = bytearray(shard.read_bytes())
+    contents[600] ^= 1
+    shard.write_bytes(contents)
+    finished = stoker_cli("stage", packed, place, "--", "echo", "ran", status=1)
+    assert finished.stdout == "" and "was not run" in finished.stderr and shard.name in finished.stderr
+
+
+def test_the_copy_of_a_source_that_cannot_be_seen(stoker_cli, packed, place):
+    path = stoker_cli("stage", packed, place, "--json").json["path"]
+    packed.rename(packed.with_name("elsewhere"))
+    found = stoker_cli("stage", packed, place, "--json").json
+    assert found["path"] == path and found["complete"] and found["reused_bytes"] == found["bytes"]
+    assert "cannot open" in stoker_cli("stage", packed.with_name("other"), place, status=1).stderr
+    sorted(packed.parent.glob("place/*/*/data/*.tar"))[0].unlink()
+    assert "--before-job" in stoker_cli("stage", packed, place, status=1).stderr
+
+
+def test_a_place_of_the_site(stoker_cli, packed, tmp_path):
+    """Another kind of file system than is known to be a node's own is taken where the site says so."""
+    site = tmp_path / "site.toml"
+    site.write_text(f'[[place]]\npath = "{tmp_path}/fast"\nlocal = true\n')
+    (tmp_path / "fast").mkdir()
+    why = stoker_cli("stage", packed, "--json", env={"STOKER_SITE": str(site)}).json
+    assert f"{tmp_path}/fast" in why["why"]
+    remove_copy(why["path"])
+    site.write_text("[[place]]\nlocal = true\n")
+    refused = stoker_cli("stage", packed, env={"STOKER_SITE": str(site)}, status=1)
+    assert f"{site}: line 1" in refused.stderr and "path is missing" in refused.stderr
+
+
+def test_the_file_that_the_guide_shows(stoker_cli, packed, place, tmp_path):
+    guide = Path(__file__).resolve().parents[2] / "docs/guides/site.md"
+    shown = re.search(r"```toml\n(.*?)```", guide.read_text(), re.DOTALL)[1]
+    said = tomllib.loads(shown)
+    site = tmp_path / "site.toml"
+    site.write_text(shown)
+    env = {"STOKER_SITE": str(site), "SCRATCH": str(place)}
+    script = stoker_cli("stage", "--before-job", packed, "--print", env=env).stdout
+    assert f"--partition={said['transfer']['partition']}\n" in script and f"--account={said['slurm']['account']}\n" in script
+    stoker_cli("stage", packed, place)
+    (item,) = stoker_cli("stage", "--list", place, "--json", env=env).json["staged"]
+    days = said["place"][0]["purge_days"]
+    assert days - 0.1 < item["purged_in_days"] <= days
+
+
+def test_wrong_use_of_commands_and_jobs(stoker_cli, packed, place):
+    for words, said in [
+        (("--then", "x"), "--before-job"),
+        (("--print",), "--before-job"),
+        (("--before-job", "--then", "/no/such.sh"), "is no file"),
+        (("--json", "--", "true"), "--json"),
+        (("--before-job", "--", "true"), "--before-job"),
+    ]:
+        assert said in stoker_cli("stage", packed, place, *words, status=2).stderr
