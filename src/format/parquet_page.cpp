@@ -97,7 +97,7 @@ ParquetPages::ParquetPages(ReadableFile& file, const ParquetChunk& chunk, const 
       has_repetition_(plan.most_repetition > 0),
       has_definition_(plan.most_definition > 0),
       placed_(plan.use != ParquetUse::number),
-      cut_(plan.use == ParquetUse::bytes && chunk.codec == ParquetCodec::snappy),
+      large_(plan.use == ParquetUse::bytes),
       shard_(shard),
       sink_(sink),
       at_(chunk.begin) {}
@@ -155,7 +155,60 @@ bool ParquetPages::next(ParquetPage& page) {
   return false;
 }
 
+bool ParquetPages::can_stay_unread(const Header& header) const {
+  constexpr uint64_t kLarge = 16 << 10;
+  const bool data = header.type == kData || header.type == kDataV2;
+  const bool levels_known = !has_repetition_ && !(header.old_definition && has_definition_);
+  return data && levels_known && large_ && chunk_.codec == ParquetCodec::none && !header.crc &&
+         header.encoding == static_cast<int>(ParquetEncoding::plain) && header.values > 0 &&
+         header.stored / header.values >= kLarge;
+}
+
+/// The levels alone; the values stay where they are.
+void ParquetPages::read_levels(const Header& header, ParquetPage& page) const {
+  const uint64_t begin = page.begin + header.size;
+  const bool counted = header.type != kDataV2;  // each kind has its length in front
+  uint64_t at = 0;
+  const auto take = [&](uint64_t size) {
+    if (size > header.stored - at) {
+      corrupt(fmt::format("levels of {} bytes where {} are left", size, header.stored - at));
+    }
+    std::vector<std::byte> bytes(size);
+    read_exactly(file_, "page", begin + at, bytes);
+    at += size;
+    return bytes;
+  };
+  const auto take_counted = [&] { return take(load<uint32_t>(take(sizeof(uint32_t)).data())); };
+  if (counted && has_definition_) page.decoded = take_counted();
+  if (!counted) {
+    take(header.repetition_size);
+    page.decoded = take(header.definition_size);
+  }
+  page.definition = page.decoded;
+  page.encoding = ParquetEncoding::plain;
+  page.first = {Container::shard, shard_, begin + at, 0, 0};
+  page.unread = std::make_unique<UnreadValues>(file_, begin + at, header.stored - at);
+}
+
+Bytes UnreadValues::head(uint64_t begin, uint64_t size) {
+  const uint64_t wanted = std::min(size, kHead);
+  const bool there = begin >= window_begin_ && begin + wanted <= window_begin_ + window_.size();
+  if (!there) {
+    window_begin_ = begin;
+    window_.resize(std::min(2 * kHead, size_ - begin));
+    read_exactly(file_, "page", offset_ + begin, window_);
+  }
+  return Bytes(window_).subspan(begin - window_begin_, wanted);
+}
+
+Bytes ParquetPage::bytes(uint64_t begin, uint64_t size) const {
+  const uint64_t all = unread ? unread->size() : data.size();
+  if (begin > all || size > all - begin) corrupt("a page that ends before its values");
+  return unread ? unread->head(begin, size) : data.subspan(begin, size);
+}
+
 void ParquetPages::read_page(const Header& header, ParquetPage& page) {
+  if (can_stay_unread(header)) return read_levels(header, page);
   const uint64_t begin = page.begin + header.size;
   std::vector<std::byte> stored(header.stored);
   read_exactly(file_, "page", begin, stored);
@@ -243,7 +296,8 @@ void ParquetPages::decode(Bytes stored, uint64_t offset, uint64_t decoded_length
   block.offset = offset;
   block.stored_length = stored.size();
   block.decoded_length = decoded_length;
-  if (cut_ && decoded_length > kPartsTogether * kSnappyPart) {
+  if (large_ && chunk_.codec == ParquetCodec::snappy &&
+      decoded_length > kPartsTogether * kSnappyPart) {
     std::vector<uint64_t> cuts = cut_snappy(stored, decoded_length);
     if (!cuts.empty()) {
       const Codec part{static_cast<uint16_t>(CodecId::snappy_part), {}};

@@ -45,6 +45,24 @@ class SnappyPage {
   std::map<std::pair<uint64_t, uint64_t>, uint32_t> known_;  // first part, last + 1: number
 };
 
+/// Values that are stored as they are and are large: only their lengths and first bytes are read.
+class UnreadValues {
+ public:
+  UnreadValues(ReadableFile& file, uint64_t offset, uint64_t size)
+      : file_(file), offset_(offset), size_(size) {}
+
+  uint64_t size() const { return size_; }
+  /// The first of these bytes, up to kHead; valid until the next call.
+  Bytes head(uint64_t begin, uint64_t size);
+  static constexpr uint64_t kHead = 2048;
+
+ private:
+  ReadableFile& file_;
+  uint64_t offset_, size_;
+  std::vector<std::byte> window_;
+  uint64_t window_begin_ = 0;
+};
+
 /// A page: levels, then values.
 struct ParquetPage {
   bool dictionary = false;
@@ -52,12 +70,15 @@ struct ParquetPage {
   ParquetEncoding encoding = {};
   uint64_t begin = 0;  // of its header in the file
   std::vector<std::byte> decoded;
-  Bytes repetition, definition;  // levels, as RunReader takes them
-  Bytes data;                    // the values; within `decoded`
+  Bytes repetition, definition;          // levels, as RunReader takes them
+  Bytes data;                            // the values; within `decoded`
+  std::unique_ptr<UnreadValues> unread;  // instead of them
   /// What data[0] is the place of, so that values can be found without this page.
   Extent first;
   std::unique_ptr<SnappyPage> parts;  // where it has some: `first.offset` counts decoded bytes
 
+  /// Bytes of the values, of unread ones the first. Throws Error(corrupt) where there are fewer.
+  Bytes bytes(uint64_t begin, uint64_t size) const;
   /// Where bytes of `data` lie.
   Extent place(uint64_t begin, uint64_t size) const;
 };
@@ -77,6 +98,8 @@ class ParquetPages {
   struct Header;
   Header read_header();
   void read_page(const Header& header, ParquetPage& page);
+  bool can_stay_unread(const Header& header) const;
+  void read_levels(const Header& header, ParquetPage& page) const;
   void find_levels(Bytes& rest, ParquetPage& page) const;
   /// Undoes the codec of what lies there; the page learns the place of the decoded bytes.
   void decode(Bytes stored, uint64_t offset, uint64_t decoded_length, std::vector<std::byte>& into,
@@ -87,7 +110,7 @@ class ParquetPages {
   const ParquetChunk& chunk_;
   bool has_repetition_, has_definition_;
   bool placed_;  // somebody wants to know where values lie
-  bool cut_;     // and they are not so small that a field would lie in many parts
+  bool large_;   // and they may be large
   uint32_t shard_;
   ScanSink& sink_;
   uint64_t at_;

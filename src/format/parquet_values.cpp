@@ -35,19 +35,12 @@ Bytes behind(Bytes bytes, uint64_t most) {
   return reader.rest();
 }
 
-Bytes bytes_of(const ParquetPage& page, uint64_t begin, uint64_t size) {
-  if (begin > page.data.size() || size > page.data.size() - begin) {
-    corrupt("a page that ends before its values");
-  }
-  return page.data.subspan(begin, size);
-}
-
 }  // namespace
 
 ParquetValues::ParquetValues(const ParquetNode& node) : node_(node), width_(width_of(node)) {}
 
 ParquetValue ParquetValues::in_page(const ParquetPage& page, uint64_t begin, uint64_t size) const {
-  const Bytes bytes = bytes_of(page, begin, size);
+  const Bytes bytes = page.bytes(begin, size);
   return {bytes, page.place(begin, size)};
 }
 
@@ -62,9 +55,9 @@ void ParquetValues::take_dictionary(ParquetPage page) {
   if (*node_.type != ParquetType::byte_array) return;
   uint64_t at = 0;
   for (uint64_t i = 0; i < dictionary_.values; ++i) {
-    const uint64_t size = load<uint32_t>(bytes_of(dictionary_, at, sizeof(uint32_t)).data());
+    const uint64_t size = load<uint32_t>(dictionary_.bytes(at, sizeof(uint32_t)).data());
     at += sizeof(uint32_t);
-    bytes_of(dictionary_, at, size);
+    dictionary_.bytes(at, size);
     entries_.emplace_back(static_cast<uint32_t>(at), static_cast<uint32_t>(size));
     at += size;
   }
@@ -87,7 +80,7 @@ void ParquetValues::begin(const ParquetPage& page) {
       return;
     case ParquetEncoding::runs: {
       if (*node_.type != ParquetType::boolean) break;
-      const Bytes head = bytes_of(page, 0, std::min<size_t>(page.data.size(), 4));
+      const Bytes head = page.bytes(0, std::min<size_t>(page.data.size(), 4));
       runs_ = RunReader(page.data.subspan(head.size()), 1);
       return;
     }
@@ -127,14 +120,14 @@ ParquetValue ParquetValues::made(Bytes bytes) const {
 
 ParquetValue ParquetValues::plain() {
   if (*node_.type == ParquetType::boolean) {
-    const Bytes byte = bytes_of(*page_, at_ / 8, 1);
+    const Bytes byte = page_->bytes(at_ / 8, 1);
     last_.assign(1, static_cast<char>((byte[0] >> (at_ % 8)) & std::byte{1}));
     ++at_;
     return made(as_bytes(last_));
   }
   uint64_t size = width_;
   if (*node_.type == ParquetType::byte_array) {
-    size = load<uint32_t>(bytes_of(*page_, at_, sizeof(uint32_t)).data());
+    size = load<uint32_t>(page_->bytes(at_, sizeof(uint32_t)).data());
     at_ += sizeof(uint32_t);
   }
   const ParquetValue value = in_page(*page_, at_, size);

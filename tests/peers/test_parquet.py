@@ -103,6 +103,35 @@ def test_a_sample_of_a_large_snappy_page_needs_a_part_of_it(peer_arrow, stoker_c
     assert bytes_read() - before < 5 * 65_536 < path.stat().st_size / 10
 
 
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_large_values_that_are_stored_as_they_are_stay_unread(peer_arrow, stoker_cli, tmp_path, version):
+    path = tmp_path / "x.parquet"
+    options = {"data_page_version": version, "use_dictionary": False, "compression": "none"}
+    peer_arrow(LARGE_PAGES, path, json.dumps(options))
+    lines = (tmp_path / "x.parquet.expected").read_text().splitlines()
+    expected = [None if line == "-" else bytes.fromhex(line) for line in lines]
+
+    def bytes_read():
+        return int(pathlib.Path("/proc/self/io").read_text().split()[1])
+
+    before = bytes_read()
+    dataset = stoker.open(path)
+    # A length and the first bytes of each.
+    assert bytes_read() - before < len(expected) * 8192 < path.stat().st_size / 4
+    assert [dataset[i].get("x") for i in range(len(dataset))] == expected
+    assert stoker_cli("index", path, "--full", "--json").json["faults"] == []
+    # A length that leads out of its page costs the rows behind it, not those before.
+    contents = bytearray(path.read_bytes())
+    third = next(value for value in expected[40:] if value and len(value) == 20_000)
+    at = contents.index((20_000).to_bytes(4, "little") + third[:64])
+    contents[at : at + 4] = b"\xff\xff\xff\x7f"
+    (tmp_path / "bad.parquet").write_bytes(contents)
+    faults = stoker_cli("check", tmp_path / "bad.parquet", "--json", status=1).json["faults"]
+    assert "ends before its values" in faults[0]["cause"]
+    found = [row.get("x") for row in read_dataset(tmp_path / "bad.parquet").values()]
+    assert len(found) == len(expected) and found[:40] == expected[:40]
+
+
 def test_hugging_face(peer_arrow, stoker_cli, tmp_path):
     peer_arrow(HUGGING_FACE + "dataset.to_parquet(sys.argv[1])", tmp_path / "train-00000-of-00002.parquet")
     result = stoker_cli("check", tmp_path, "--json", status=1).json
