@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <exception>
 #include <string>
 #include <system_error>
 
@@ -13,6 +14,7 @@
 #include "format/folder_list.h"
 #include "format/folder_walk.h"
 #include "format/member_name.h"
+#include "os/slow_requests.h"
 
 namespace stoker {
 namespace {
@@ -103,8 +105,8 @@ std::vector<Part> cut_into_parts(const FileNames& files) {
 
 class FolderScan {
  public:
-  FolderScan(const Source& source, const Layout& layout, ScanSink& sink)
-      : source_(source), layout_(layout), files_(layout.files), sink_(sink) {}
+  FolderScan(const Source& source, const Layout& layout, const Part& part, ScanSink& sink)
+      : source_(source), layout_(layout), files_(layout.files), last_(part.last), sink_(sink) {}
 
   void sample(size_t first, size_t last) {
     enter(files_.files[first].directory);
@@ -148,14 +150,38 @@ class FolderScan {
     sink_.fault({path, {}, key_, {}, std::string(cause)});
   }
 
+  std::string path_of(size_t file) const {
+    return join_path(source_.root, join_path(files_.directories[files_.files[file].directory],
+                                             files_.name(file)));
+  }
+
+  /// What is known about a file. Asked for in groups: on shared storage each waits.
+  const std::optional<FileInfo>& info_of(size_t file) {
+    constexpr size_t kTogether = 1024;
+    if (file >= looked_at_ + looks_.size()) {
+      looked_at_ = file;
+      looks_.assign(std::min(kTogether, last_ - file), {});
+      requests_.run(looks_.size(), [&](size_t i) {
+        try {
+          looks_[i].info = source_.file_system->info(path_of(looked_at_ + i), true);
+        } catch (const Error&) {
+          looks_[i].failed = std::current_exception();
+        }
+      });
+    }
+    const Look& look = looks_[file - looked_at_];
+    if (look.failed) std::rethrow_exception(look.failed);
+    return look.info;
+  }
+
   void add_file(size_t file) {
     const std::string_view name = files_.name(file);
-    path_.assign(source_.root).append("/").append(key_, 0, directory_length_).append(name);
     try {
-      const auto info = source_.file_system->info(path_, true);
+      const std::optional<FileInfo>& info = info_of(file);
       if (!info) return fault(file, "is gone since the folder was listed");
       if (info->kind != FileKind::file) return fault(file, "is no file any more");
-      if (!info->readable) source_.file_system->open(path_);  // throws unless it is all the same
+      if (!info->readable)
+        source_.file_system->open(path_of(file));  // throws unless it is all the same
       const size_t dot = name.find('.');
       FoundField& field = fields_.emplace_back();
       if (dot != name.npos) field.suffix = name.substr(dot + 1);
@@ -199,12 +225,21 @@ class FolderScan {
   const Source& source_;
   const Layout& layout_;
   const FileNames& files_;
+  size_t last_;  // of the files that this part has
   ScanSink& sink_;
+
+  struct Look {
+    std::optional<FileInfo> info;
+    std::exception_ptr failed;
+  };
+  std::vector<Look> looks_;  // at the files from looked_at_ on
+  size_t looked_at_ = 0;
+  SlowRequests requests_;
 
   uint32_t directory_ = ~0U;
   size_t directory_length_ = 0;  // of the key's part that names it, with its '/'
   std::optional<int64_t> label_;
-  std::string key_, path_;
+  std::string key_;
   std::vector<FoundField> fields_;
   std::vector<std::string> names_;
 };
@@ -232,7 +267,7 @@ std::optional<Layout> detect_folder(const Source& source) {
 }
 
 void scan_folder(const Source& source, const Layout& layout, const Part& part, ScanSink& sink) {
-  FolderScan scan(source, layout, sink);
+  FolderScan scan(source, layout, part, sink);
   for (size_t first = part.first; first < part.last;) {
     const size_t last = end_of_sample(layout.files, first);
     scan.sample(first, last);

@@ -17,6 +17,7 @@
 #include "dataset/value.h"
 #include "index/segment_builder.h"
 #include "os/output_file.h"
+#include "os/slow_requests.h"
 #include "pack/out_sample.h"
 
 namespace stoker {
@@ -27,6 +28,9 @@ namespace {
 // Samples are gathered, checked and written in groups of at most this size: what was read is then
 // still in the cache when it is summed and written.
 constexpr size_t kGroupSamples = 256;
+// Where each sample lies in files of its own, enough are read together to wait for side by side.
+constexpr size_t kFilesTogether = 64;
+constexpr uint64_t kMostTogether = 32 << 20;
 constexpr uint64_t kFlushBytes = 1 << 20;
 
 /// One sample on its way.
@@ -64,6 +68,8 @@ class ShardBuilder {
 
  private:
   void add_rows(std::span<const uint64_t> samples, std::vector<Row>& rows);
+  std::vector<ReadFailure> fetch(Batch& part);
+  bool is_enough(size_t samples, uint64_t bytes) const;
   uint64_t largest_sample() const;
   void write_any(std::span<const uint64_t> samples);
   void write_in_groups(std::span<const uint64_t> samples, size_t size);
@@ -84,6 +90,7 @@ class ShardBuilder {
   std::vector<std::unique_ptr<OutputFile>> files_;
   std::unique_ptr<ShardWriter> writer_;
   SegmentWriter segment_;
+  SlowRequests requests_;                              // for files of their own
   bool front_to_back_ = false;                         // the source is compressed
   std::vector<std::unique_ptr<std::byte[]>> scratch_;  // what convert() has read for a group
   std::deque<std::string> converted_;                  // and made of it
@@ -94,6 +101,30 @@ class ShardBuilder {
 void ShardBuilder::left_out(Row& row, Fault fault) {
   if (std::exchange(row.bad, true)) return;  // one reason is enough
   segment_.add_fault(std::move(fault));
+}
+
+/// Reads the items. Those in files of their own wait for each other no more than they must.
+std::vector<ReadFailure> ShardBuilder::fetch(Batch& part) {
+  const bool files =
+      !part.items.empty() && part.items.front().located.extent.container == Container::file;
+  if (!files) return job_.reader->fetch(part);
+  std::vector<std::vector<ReadFailure>> failed(part.items.size());
+  requests_.run(part.items.size(), [&](size_t i) {
+    Batch one;
+    one.samples = {part.samples[part.items[i].row]};
+    one.items = {part.items[i]};
+    one.items.front().row = 0;
+    failed[i] = job_.reader->fetch(one);
+    part.items[i].crc = one.items.front().crc;
+  });
+  std::vector<ReadFailure> failures;
+  for (size_t i = 0; i < failed.size(); ++i) {
+    for (ReadFailure& failure : failed[i]) {
+      failure.item = static_cast<uint32_t>(i);
+      failures.push_back(std::move(failure));
+    }
+  }
+  return failures;
 }
 
 /// Reads and converts the fields whose bytes cannot go over as they are. From a compressed source
@@ -118,7 +149,7 @@ void ShardBuilder::convert(std::span<Row> rows) {
     item.data = next;
     next += round_up(item.length, 8);
   }
-  for (const ReadFailure& failure : job_.reader->fetch(part)) {
+  for (const ReadFailure& failure : fetch(part)) {
     left_out(*whose[failure.item].first, failure.fault);
   }
   for (size_t i = 0; i < part.items.size(); ++i) {
@@ -206,7 +237,7 @@ bool ShardBuilder::place_and_fetch(std::span<Row> rows) {
     }
   }
   bool good = true;
-  for (const ReadFailure& failure : job_.reader->fetch(part)) {
+  for (const ReadFailure& failure : fetch(part)) {
     left_out(*whose[failure.item].first, failure.fault);
     good = false;
   }
@@ -305,6 +336,11 @@ void ShardBuilder::add_rows(std::span<const uint64_t> samples, std::vector<Row>&
   }
 }
 
+bool ShardBuilder::is_enough(size_t samples, uint64_t bytes) const {
+  if (bytes < writer_->group_bytes()) return false;
+  return !requests_.slow() || samples >= kFilesTogether || bytes >= kMostTogether;
+}
+
 /// In groups of as many samples as are best read together.
 void ShardBuilder::write_any(std::span<const uint64_t> samples) {
   for (size_t at = 0; at < samples.size(); at += kGroupSamples) {
@@ -315,7 +351,7 @@ void ShardBuilder::write_any(std::span<const uint64_t> samples) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
       for (const OutField& field : rows[i].fields) bytes += field.length;
-      if (bytes < writer_->group_bytes() && i + 1 < rows.size()) continue;
+      if (!is_enough(i + 1 - first, bytes) && i + 1 < rows.size()) continue;
       write_group(std::span(rows).subspan(first, i + 1 - first));
       first = i + 1;
       bytes = 0;
