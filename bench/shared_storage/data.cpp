@@ -16,9 +16,12 @@ namespace {
 
 using Clock = SharedLink::Clock;
 
-/// The client has a cache of its own, so what lies below it is opened without O_DIRECT; where a
-/// write belongs, the kernel says itself.
-int flags_below(int flags) { return (flags & ~(O_DIRECT | O_APPEND | O_NOFOLLOW)) | O_CLOEXEC; }
+/// The kernel caches and gathers: what lies below is opened without O_DIRECT, and to be read where
+/// only part of a page was written; where bytes go that are appended, the kernel says itself.
+int flags_below(int flags) {
+  const int access = (flags & O_ACCMODE) == O_WRONLY ? O_RDWR : flags & O_ACCMODE;
+  return access | (flags & ~(O_ACCMODE | O_DIRECT | O_APPEND | O_NOFOLLOW)) | O_CLOEXEC;
+}
 
 void on_open(fuse_req_t request, fuse_ino_t number, fuse_file_info* file) {
   Storage& storage = storage_of(request);

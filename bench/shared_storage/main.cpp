@@ -16,11 +16,11 @@
 // limit.
 //
 // What is cached. As with Lustre and NFS the client, here the kernel, keeps data that it has read
-// (until size or time of the file change) and reads ahead; names and attributes it believes for
-// --remember-s (NFS: 3 s and more; Lustre: until a lock is called back). Each open() is a request,
-// as with both. So is each name that `ls -l` looks at, which both may fetch ahead. A write goes out
-// when it is made, up to 1 MiB a request, and closing costs nothing; real clients do both in the
-// background.
+// and reads ahead; what is written it gathers, and sends when a file is closed or synced, or
+// earlier, up to 1 MiB a request. Names and attributes it believes for --remember-s (NFS: 3 s and
+// more; Lustre: until a lock is called back). Each open() is a request, as with both, and so is
+// each name that `ls -l` looks at, which both may fetch ahead. DIRECTORY must not change behind its
+// back meanwhile: who writes it is the client alone.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -80,6 +80,7 @@ Settings settings_of(std::vector<const char*>& words) {
 }
 
 void on_init(void*, fuse_conn_info* connection) {
+  connection->want |= connection->capable & FUSE_CAP_WRITEBACK_CACHE;
   connection->max_write = stoker::kLargestRequest;
   connection->max_readahead = stoker::kLargestRequest;
   connection->max_background = stoker::kInFlight;
