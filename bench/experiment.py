@@ -4,23 +4,26 @@
     bench/experiment.py [--files 4000] [--size 100000] [--rounds 3] [--decode] [--json]
     bench/experiment.py --shared DIR --local DIR        on storage of your own
 
-Files of about --size bytes lie on shared storage, as a folder and, made once before, as a tar and as shards. They are read in place, copied and
-read (cp, rsync, a tar that is extracted), or staged by stoker; with each way stoker.Loader delivers all samples in random order, which is
-checked. Prints how long it takes until the first epoch has ended, with everything that belongs to it, how long each further one takes, and
-what was asked of the shared storage.
+Files of about --size bytes lie on shared storage, as a folder and, made once before, as a tar and as shards. They are
+read in place, copied and read (cp, rsync, a tar that is extracted), or staged by stoker; with each way stoker.Loader
+delivers all samples in random order, which is checked. Prints how long it takes until the first epoch has ended, with
+everything that belongs to it, how long each further one takes, and what was asked of the shared storage.
 
-Without --shared the storage is a slow one of our own (bench/shared_storage, a FUSE file system that counts what it is asked for): --metadata-ms,
---request-ms and --rate say how slow. On storage of your own nothing is counted, and no root and no FUSE is needed. Nothing of it stays.
+Without --shared the storage is a slow one of our own (bench/shared_storage, a FUSE file system that counts what it is
+asked for); --metadata-ms, --request-ms and --rate say how slow. On storage of your own nothing is counted, and neither
+root nor FUSE is needed. Nothing of it stays, also when it is stopped.
 
-Every way begins cold: our own storage is mounted anew, files elsewhere are dropped from the page cache (POSIX_FADV_DONTNEED); what servers and
-disks keep is out of reach. Before the second epoch the files are forgotten again, as if they were more than memory holds. What is copied is
-synced. Rounds go through all ways, another one first in each. --decode reads real photos (made with Pillow) and decodes, resizes
-and crops them. Needs the stoker package, cp and tar.
+Every way begins cold: our own storage is mounted anew, files elsewhere are dropped from the page cache
+(POSIX_FADV_DONTNEED); what servers and disks keep is out of reach. Before the second epoch the files are forgotten
+again, as if they were more than memory holds. What is copied is synced. Rounds go through all ways, another one first
+in each. --decode reads real photos (made with Pillow) and decodes, resizes and crops them. Needs the stoker package, cp
+and tar; rsync where it is there.
 """
+
+from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import pathlib
 import platform
@@ -36,6 +39,7 @@ import zlib
 from dataclasses import dataclass, field
 
 from experiment_storage import ROOT, Workspace, each_file, forget, run
+from experiment_table import findings, print_table
 
 READER = pathlib.Path(__file__).resolve().with_name("experiment_reader.py")
 COUNTED = ("metadata", "reads", "read_bytes")
@@ -70,7 +74,12 @@ STAGE = [STOKER, "stage", "{source}", "{local}", "--json"]
 WAYS = [
     Way("folder, read in place", "photos"),
     Way("folder, cp -r", "photos", [["cp", "-r", "{source}", "{local}/photos"]], "{local}/photos"),
-    Way("folder, rsync", "photos", [["rsync", "-r", "-W", "--inplace", "--no-compress", "{source}", "{local}"]], "{local}/photos"),
+    Way(
+        "folder, rsync",
+        "photos",
+        [["rsync", "-r", "-W", "--inplace", "--no-compress", "{source}", "{local}"]],
+        "{local}/photos",
+    ),
     Way(
         "tar, copied and extracted",
         "photos.tar",
@@ -125,7 +134,7 @@ class Experiment:
         self.space.clear_local()
         for path in self.cache.iterdir():
             shutil.rmtree(path)
-        os.sync()
+        run("sync", "-f", self.space.local)
         if self.space.slow:
             # Behind our own storage there is no disk: what it costs is what it is told to.
             each_file(self.space.below, lambda path: pathlib.Path(path).read_bytes())
@@ -136,12 +145,22 @@ class Experiment:
     def prepare(self) -> None:
         self.say(f"making {self.options.files:,} files")
         self.expected = make_dataset(self.space.below / "photos", self.options)
+        run("sync", "-f", self.space.below)  # what is still to be written cannot be forgotten
         shared = self.space.shared
         size = f"{self.options.shard_mb}M"
         for name, words in {
             "photos.tar": ["tar", "cf", shared / "photos.tar", "-C", shared, "photos"],
             "tar": [STOKER, "pack", shared / "photos", shared / "tar", "--shard-size", size],
-            "tfrecord": [STOKER, "pack", shared / "photos", shared / "tfrecord", "--to", "tfrecord", "--shard-size", size],
+            "tfrecord": [
+                STOKER,
+                "pack",
+                shared / "photos",
+                shared / "tfrecord",
+                "--to",
+                "tfrecord",
+                "--shard-size",
+                size,
+            ],
         }.items():
             self.begin_cold()
             begin = time.perf_counter()
@@ -190,37 +209,11 @@ class Experiment:
             sys.exit(f"{way.name}: delivered {found}, not {self.delivered}")
 
 
-# --- What it says -----------------------------------------------------------------------------------
-
-
-def pays_after(staged: dict, other: dict) -> int | None:
-    """Epochs after which the first way has taken less time; None where it never does."""
-    ahead = other["until_first_epoch_s"] - staged["until_first_epoch_s"]
-    if ahead >= 0:
-        return 1
-    saves = other["next_epoch_s"] - staged["next_epoch_s"]
-    return 1 + math.ceil(-ahead / saves) if saves > 0 else None
-
-
-def findings(ways: dict[str, dict]) -> list[str]:
-    """Sentences that say what to do."""
-    fastest = min(ways, key=lambda name: ways[name]["until_first_epoch_s"])
-    folder = ways["folder, read in place"]
-    times = folder["until_first_epoch_s"] / ways[fastest]["until_first_epoch_s"]
-    said = [f"first epoch over soonest: {fastest}, {times:.1f} times as soon as the folder read in place"]
-    for staged, other in (
-        ("folder, stoker stage", "folder, read in place"),
-        ("tar shards, stoker stage", "tar shards, read in place"),
-        ("tar shards, read while staged", "tar shards, read in place"),
-    ):
-        epochs = pays_after(ways[staged], ways[other])
-        when = "does not pay" if epochs is None else f"pays after {epochs} {'epoch' if epochs == 1 else 'epochs'}"
-        said.append(f"{staged}: {when}, beside {other}")
-    return said
-
-
 def machine() -> str:
-    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    model = next(
+        (line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
+        platform.machine(),
+    )
     cores = len(os.sched_getaffinity(0))
     return f"{model}, {cores} cores, {platform.system()} {platform.release()}, load {os.getloadavg()[0]:.1f}"
 
@@ -241,40 +234,12 @@ def document_of(experiment: Experiment, ways: list[Way], left_out: dict[str, str
         "decode": options.decode,
         "prepared_s": {name: seconds for name, seconds in experiment.prepared.items() if name != "photos"},
         "ways": [
-            {"name": way.name, "prepared_s": experiment.prepared[way.source], **medians[way.name], "rounds": way.rounds} for way in ways
+            {"name": way.name, "prepared_s": experiment.prepared[way.source], **medians[way.name], "rounds": way.rounds}
+            for way in ways
         ],
         "left_out": left_out,
         "findings": findings(medians),
     }
-
-
-def print_table(document: dict) -> None:
-    shared = document["shared"]
-    where = shared.get("path") or (
-        f"slow storage of our own: {shared['metadata_ms']:g} ms a metadata operation, {shared['request_ms']:g} ms a request, {shared['rate']}B/s"
-    )
-    print(f"{document['samples']:,} samples, {document['bytes'] / 1e6:.1f} MB{', decoded' if document['decode'] else ''}; {where}")
-    print(f"{document['machine']}; {document['date']}; local: {document['local']}; median of {len(document['ways'][0]['rounds'])}\n")
-    print("| way | made once before | brought | first epoch | **until it ends** | with what was made | each further one | metadata | reads | MB read |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    for way in document["ways"]:
-        times = [f"{way[what]:.2f} s" for what in ("prepared_s", "bring_s", "first_epoch_s")]
-        totals = [f"{way[what]:.2f} s" for what in ("until_first_epoch_s", "with_preparation_s", "next_epoch_s")]
-        spread = [values["until_first_epoch_s"] for values in way["rounds"]]
-        if len(spread) > 1:
-            totals[0] += f" ({min(spread):.2f}–{max(spread):.2f})"
-        counts = ["–"] * 3
-        if "metadata" in way:
-            counts = [f"{way['metadata']:,.0f}", f"{way['reads']:,.0f}", f"{way['read_bytes'] / 1e6:,.1f}"]
-        print("| " + " | ".join([way["name"], *times, *totals, *counts]) + " |")
-    for name, why in document["left_out"].items():
-        print(f"| {name} | {why} |" + " |" * 8)
-    print()
-    for line in document["findings"]:
-        print(line)
-
-
-# --- The program --------------------------------------------------------------------------------------
 
 
 def parse() -> argparse.Namespace:
@@ -287,7 +252,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--decode", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--shared", type=pathlib.Path, help="directory on your shared storage")
-    parser.add_argument("--local", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()), help="directory on this node's disk")
+    parser.add_argument(
+        "--local", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()), help="directory on this node's disk"
+    )
     parser.add_argument("--metadata-ms", type=float, default=1)
     parser.add_argument("--request-ms", type=float, default=0.5)
     parser.add_argument("--rate", default="300M", help="bytes a second of all requests together")
@@ -302,7 +269,11 @@ def parse() -> argparse.Namespace:
 
 
 def measure_all(experiment: Experiment) -> dict:
-    left_out = {way.name: f"{way.bring[0][0]} is not installed" for way in WAYS if way.bring and not shutil.which(way.bring[0][0])}
+    left_out = {
+        way.name: f"{way.bring[0][0]} is not installed"
+        for way in WAYS
+        if way.bring and not shutil.which(way.bring[0][0])
+    }
     ways = [way for way in WAYS if way.name not in left_out]
     experiment.prepare()
     for number in range(experiment.options.rounds):
@@ -319,11 +290,14 @@ def stop(number: int, _frame) -> None:
 
 def main() -> None:
     options = parse()
+    if not shutil.which(STOKER):
+        sys.exit(f"{STOKER} is not there: pip install . gives it, or cmake --build build/release --target stoker")
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
-    settings = ["--metadata-ms", str(options.metadata_ms), "--request-ms", str(options.request_ms), "--rate", options.rate]
-    space = Workspace(options.shared, options.local, settings)
+    settings = ["--metadata-ms", options.metadata_ms, "--request-ms", options.request_ms, "--rate", options.rate]
+    space = Workspace()
     try:
+        space.open(options.shared, options.local, [str(word) for word in settings])
         document = measure_all(Experiment(options, space))
     finally:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -335,4 +309,5 @@ def main() -> None:
         print_table(document)
 
 
-main()
+if __name__ == "__main__":
+    main()

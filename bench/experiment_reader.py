@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two epochs of a dataset, in a process of their own, for bench/experiment.py. Prints one JSON document.
 
-    bench/experiment_reader.py [--stage PLACE] [--decode] [--threads N] [--operations FILE] [--forget DIRECTORY]... DATASET
+    bench/experiment_reader.py [--stage PLACE] [--decode] [--threads N] [--operations FILE]
+                               [--forget DIRECTORY]... DATASET
 
-Seconds of the first epoch count from before the dataset is opened, so building an index is part of it. Before the second one the kernel is
-asked to forget what lies in each DIRECTORY: it stands for all later epochs of a dataset that is larger than memory.
-FILE is what the slow storage counts in.
+Seconds of the first epoch count from before the dataset is opened, so building an index is part of it. Before the
+second one the kernel is asked to forget what lies in each DIRECTORY: it stands for all later epochs of a dataset that
+is larger than memory. FILE is what the slow storage counts in.
 """
+
+from __future__ import annotations
 
 import argparse
 import json
-import os
 import pathlib
 import time
 import warnings
@@ -19,6 +21,7 @@ import zlib
 import stoker
 from experiment_storage import forget
 from stoker.transforms import CenterCrop, Resize
+
 
 def read_epoch(loader: stoker.Loader, decode: bool) -> dict:
     """What was delivered, whatever the order: samples, and a sum over all that is in them."""
@@ -58,9 +61,10 @@ def main() -> None:
     until_first = operations()
     if options.stage:
         stoker.stage(options.dataset, options.stage)  # joins the copying that goes on, and waits for its end
-    os.sync()  # what is still to be written would not be forgotten
     for directory in options.forget:
         forget(directory)
+    # For so long the slow storage's client believes names, and a Loader that nothing more has arrived.
+    time.sleep(1.1)
     before_second = operations()
     begin = time.perf_counter()
     epochs.append(read_epoch(loader, options.decode))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where bench/experiment.py works: directories that are gone when it ends, a slow storage, and programs that are stopped with it."""
+"""Where bench/experiment.py works: directories that go when it ends, a slow storage, programs that end with it."""
+
+from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pathlib
 import shutil
@@ -10,18 +11,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED_STORAGE = os.environ.get("STOKER_SHARED_STORAGE", str(ROOT / "build/release/shared_storage"))
 
 
+INSTEAD = "\nor measure on storage of your own: --shared DIR --local DIR"
+
+
 def run(*words, env: dict[str, str] | None = None) -> str:
     """What a program printed. When we are stopped, it is, with all that it has started."""
     words = [str(word) for word in words]
     process = subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+        start_new_session=True,
     )
     try:
         output, errors = process.communicate()
@@ -35,11 +45,20 @@ def run(*words, env: dict[str, str] | None = None) -> str:
     return output
 
 
+def files_of(directory: str) -> Iterator[str]:
+    """Those below it, found by listing alone: to look at each would cost a request, and be remembered."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from files_of(entry.path)
+            elif entry.is_file(follow_symlinks=False):
+                yield entry.path
+
+
 def each_file(directory: pathlib.Path, function: Callable[[str], object]) -> None:
     """By many threads: what is done waits for storage, not for a core."""
-    paths = [os.path.join(where, name) for where, _, names in os.walk(directory) for name in names]
     with ThreadPoolExecutor(16) as pool:
-        for _ in pool.map(function, (path for path in paths if not os.path.islink(path))):
+        for _ in pool.map(function, files_of(str(directory))):
             pass
 
 
@@ -58,8 +77,16 @@ def forget_file(path: str) -> None:
 
 def is_mounted(path: pathlib.Path) -> bool:
     """Also where nobody answers any more, which stat() would not say."""
-    escaped = os.fsencode(path).replace(b"\\", b"\\134").replace(b" ", b"\\040").replace(b"\t", b"\\011").replace(b"\n", b"\\012")
-    return any(line.split(b" ")[4] == escaped for line in pathlib.Path("/proc/self/mountinfo").read_bytes().splitlines())
+    escaped = (
+        os.fsencode(path)
+        .replace(b"\\", b"\\134")
+        .replace(b" ", b"\\040")
+        .replace(b"\t", b"\\011")
+        .replace(b"\n", b"\\012")
+    )
+    return any(
+        line.split(b" ")[4] == escaped for line in pathlib.Path("/proc/self/mountinfo").read_bytes().splitlines()
+    )
 
 
 class SlowStorage:
@@ -76,19 +103,18 @@ class SlowStorage:
         command = [SHARED_STORAGE, *self.settings, str(self.directory), str(self.mountpoint)]
         try:
             # A session of its own: Ctrl-C must not take it away from those who read.
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+            )
         except FileNotFoundError:
-            sys.exit(f"{SHARED_STORAGE} is not there: cmake --build build/release --target shared_storage (needs libfuse3-dev),\n"
-                     "or measure on your own storage: --shared DIR --local DIR")  # fmt: skip
+            cause = f"{SHARED_STORAGE} is not there: cmake --build build/release --target shared_storage"
+            sys.exit(f"{cause} (needs libfuse3-dev){INSTEAD}")
         while not is_mounted(self.mountpoint):
             if self.process.poll() is not None:
-                cause = self.process.stderr.read().decode(errors="replace")
-                sys.exit(f"the slow storage cannot be mounted: {cause}It needs /dev/fuse, and without root fusermount3 (Debian: fuse3);\n"
-                         "or measure on your own storage: --shared DIR --local DIR")  # fmt: skip
+                cause = self.process.stderr.read().decode(errors="replace").strip()
+                needs = "It needs /dev/fuse, and without root fusermount3 (Debian: fuse3)"
+                sys.exit(f"the slow storage cannot be mounted: {cause}\n{needs}{INSTEAD}")
             time.sleep(0.01)
-
-    def operations(self) -> dict:
-        return json.loads((self.mountpoint / ".operations").read_text())
 
     def unmount(self) -> None:
         if self.process is not None:
@@ -105,22 +131,20 @@ class SlowStorage:
 
 
 class Workspace:
-    """`shared`, where the dataset lies, and `local`, where it is brought; new directories in those given, removed at the end."""
+    """`shared`, where the dataset lies, and `local`, where it is brought: new directories, removed at the end."""
 
-    def __init__(self, shared: pathlib.Path | None, local: pathlib.Path, settings: list[str]):
+    def __init__(self) -> None:
         self.made: list[pathlib.Path] = []
         self.slow: SlowStorage | None = None
-        try:
-            self.local = self.make(local)
-            if shared:
-                self.shared = self.below = self.make(shared)
-            else:
-                # What is behind the slow storage, and where it is shown.
-                self.below, self.shared = self.make(local), self.make(local)
-                self.slow = SlowStorage(self.below, self.shared, settings)
-        except BaseException:
-            self.remove()
-            raise
+
+    def open(self, shared: pathlib.Path | None, local: pathlib.Path, settings: list[str]) -> None:
+        self.local = self.make(local)
+        if shared:
+            self.shared = self.below = self.make(shared)
+        else:
+            # What is behind the slow storage, and where it is shown.
+            self.below, self.shared = self.make(local), self.make(local)
+            self.slow = SlowStorage(self.below, self.shared, settings)
 
     def make(self, parent: pathlib.Path) -> pathlib.Path:
         try:
