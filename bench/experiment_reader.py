@@ -63,8 +63,8 @@ def main() -> None:
         stoker.stage(options.dataset, options.stage)  # joins the copying that goes on, and waits for its end
     for directory in options.forget:
         forget(directory)
-    # For so long the slow storage's client believes names, and a Loader that nothing more has arrived.
-    time.sleep(1.1)
+    if options.operations or options.stage:
+        time.sleep(1.1)  # for so long the slow storage's client believes names, and a Loader that nothing more has come
     before_second = operations()
     begin = time.perf_counter()
     epochs.append(read_epoch(loader, options.decode))

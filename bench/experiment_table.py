@@ -17,6 +17,19 @@ COLUMNS = (
     "reads",
     "MB read",
 )
+# What to type for it.
+NEXT = {
+    "folder, read in place": 'stoker.Loader("FOLDER")',
+    "folder, cp -r": "cp -r FOLDER LOCAL",
+    "folder, rsync": "rsync -r -W --inplace --no-compress FOLDER LOCAL",
+    "tar, copied and extracted": "tar cf FOLDER.tar FOLDER, once; cp FOLDER.tar LOCAL and tar xf in the job",
+    "tar shards, read in place": 'stoker pack FOLDER SHARDS, once; stoker.Loader("SHARDS")',
+    "TFRecord shards, read in place": 'stoker pack FOLDER SHARDS --to tfrecord, once; stoker.Loader("SHARDS")',
+    "folder, stoker stage": "stoker stage FOLDER",
+    "tar shards, stoker stage": "stoker pack FOLDER SHARDS, once; stoker stage SHARDS in the job",
+    "tar shards, read while staged": 'stoker pack FOLDER SHARDS, once; stoker.Loader("SHARDS", stage=True)',
+}
+EPOCHS = 10
 TIMES = ("prepared_s", "bring_s", "first_epoch_s", "until_first_epoch_s", "with_preparation_s", "next_epoch_s")
 
 
@@ -31,10 +44,9 @@ def pays_after(staged: dict, other: dict) -> int | None:
 
 def findings(ways: dict[str, dict]) -> list[str]:
     """Sentences that say what to do."""
-    fastest = min(ways, key=lambda name: ways[name]["until_first_epoch_s"])
-    folder = ways["folder, read in place"]
-    times = folder["until_first_epoch_s"] / ways[fastest]["until_first_epoch_s"]
-    said = [f"first epoch over soonest: {fastest}, {times:.1f} times as soon as the folder read in place"]
+    first = min(ways, key=lambda name: ways[name]["until_first_epoch_s"])
+    times = ways["folder, read in place"]["until_first_epoch_s"] / ways[first]["until_first_epoch_s"]
+    said = [f"first epoch over soonest: {first}, {times:.1f} times as soon as the folder read in place"]
     for staged, other in (
         ("folder, stoker stage", "folder, read in place"),
         ("tar shards, stoker stage", "tar shards, read in place"),
@@ -43,6 +55,10 @@ def findings(ways: dict[str, dict]) -> list[str]:
         epochs = pays_after(ways[staged], ways[other])
         when = "does not pay" if epochs is None else f"pays after {epochs} {'epoch' if epochs == 1 else 'epochs'}"
         said.append(f"{staged}: {when}, beside {other}")
+    totals = {name: way["with_preparation_s"] + (EPOCHS - 1) * way["next_epoch_s"] for name, way in ways.items()}
+    best = min(totals, key=lambda name: totals[name])
+    said.append(f"{EPOCHS} epochs, with what is made before: least with {best}, {totals[best]:.1f} s")
+    said.append(f"next: {NEXT[best]}")
     return said
 
 
