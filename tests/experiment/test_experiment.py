@@ -176,14 +176,16 @@ def test_when_staging_pays():
     assert json.loads(done.stdout) == [1, 6, 4, None]
 
 
-def rows_of(text: str) -> list[str]:
-    (table,) = re.findall(r"^\|---.*\n((?:\|.*\n)+)", text, flags=re.MULTILINE)
-    return [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()]
+def table_of(text: str) -> tuple[str, list[str]]:
+    """Its head, and the names of its rows."""
+    (head, rows), *_ = re.findall(r"^(\| way .*)\n\|---.*\n((?:\|.*\n)+)", text, flags=re.MULTILINE)
+    return head, [line.split(" | ")[0].removeprefix("| ") for line in rows.splitlines()]
 
 
 def test_the_guide(environment, local, tmp_path):
     """Its command runs as it stands, with a small dataset; its table has the rows and columns that are printed."""
-    ((command, lines),) = Guide(ROOT / "docs/guides/experiment.md").shown.items()
+    guide = Guide(ROOT / "docs/guides/experiment.md")
+    (command,) = guide.shown
     commands = tmp_path / "bin"
     commands.mkdir()
     (commands / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
@@ -192,8 +194,7 @@ def test_the_guide(environment, local, tmp_path):
     small = f"{command} {shlex.join([*SMALL, *QUICK, '--rounds', '2'])}"
     done = subprocess.run(small, shell=True, cwd=ROOT, env=changed, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert rows_of(done.stdout) == rows_of("\n".join([*lines, ""])) == NAMES
-    header = [line for line in lines if line.startswith("| way")]
-    assert [line for line in done.stdout.splitlines() if line.startswith("| way")] == header
+    assert table_of(done.stdout) == table_of(guide.text)
+    assert table_of(guide.text)[1] == NAMES
     assert "median of 2" in done.stdout and len(re.findall(r"\(\d+\.\d\d–\d+\.\d\d\)", done.stdout)) == len(NAMES)
     assert nothing_left(local)
