@@ -3,8 +3,8 @@
 // while, all of them together get so many bytes a second, and MOUNTPOINT/.operations says at any
 // time, as JSON, what was asked for.
 //
-//     shared_storage [--metadata-ms 1] [--request-ms 0.5] [--rate 300M] [--remember-s 1] DIRECTORY
-//     MOUNTPOINT
+//     shared_storage [--metadata-ms 1] [--request-ms 0.5] [--rate 300M] [--remember-s 1]
+//                    DIRECTORY MOUNTPOINT
 //
 // Stays in the foreground; unmounts when it is told to end (SIGTERM, Ctrl-C) or when its parent
 // ends. Needs no root where fusermount3 is installed. It is there to be measured, not to keep what
@@ -19,8 +19,9 @@
 // and reads ahead; what is written it gathers, and sends when a file is closed or synced, or
 // earlier, up to 1 MiB a request. Names and attributes it believes for --remember-s (NFS: 3 s and
 // more; Lustre: until a lock is called back). Each open() is a request, as with both, and so is
-// each name that `ls -l` looks at, which both may fetch ahead. DIRECTORY must not change behind its
-// back meanwhile: who writes it is the client alone.
+// each name that `ls -l` looks at, which both may fetch ahead. Names of one directory are looked up
+// one behind the other: libfuse 3.14 does not tell the kernel that more is allowed. DIRECTORY must
+// not change behind its back meanwhile: who writes it is the client alone.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from samples import differences, image_folder, noise, tree, write_files
@@ -110,6 +111,21 @@ def test_nothing_is_answered_early(mount, below):
     begin = time.monotonic()
     found = changes(storage, lambda: [path.stat() for path in (storage.path / "photos").glob("*/*.jpg")])
     assert time.monotonic() - begin >= 0.020 * found["metadata"] and found["lookup"] == 40
+
+
+@pytest.mark.parametrize(("option", "counted"), [("--metadata-ms", "open"), ("--request-ms", "read")])
+def test_requests_wait_side_by_side(mount, below, option, counted):
+    """All of them have come in when the first is answered: one behind the other they would not."""
+    names = [f"side{i}" for i in range(4)]
+    write_files(below, {name: b"by side" for name in names})
+    storage = mount(below, option, "2000")
+    for name in names:
+        os.stat(storage.path / name)  # names of one directory are not looked up at once
+    with ThreadPoolExecutor(4) as pool:
+        answers = [pool.submit((storage.path / name).read_bytes) for name in names]
+        until(lambda: storage.operations()["kinds"][counted] == 4)
+        assert not any(answer.done() for answer in answers)
+        assert {answer.result() for answer in answers} == {b"by side"}
 
 
 def test_mapped_and_past_the_page_cache(mount, below):
