@@ -48,6 +48,9 @@ zstd command:zstd
 git command:git
 chromium command:chromium
 xfsprogs file:/usr/sbin/mkfs.xfs
+libfuse3-dev header:fuse3/fuse_lowlevel.h
+fuse3 command:fusermount3
+rsync command:rsync
 slurmctld command:slurmctld
 slurmd command:slurmd
 slurmdbd command:slurmdbd
