@@ -281,6 +281,23 @@ struct Work {
   Json wanted;
 };
 
+Work work_of(const std::string& source_path, const std::string& destination_path,
+             const PackOptions& options) {
+  const Format* format = find_format(options.to);
+  if (format == nullptr || format->write == nullptr) {
+    throw Error(ErrorKind::usage,
+                fmt::format("to {}: not a format that can be written", printable(options.to)));
+  }
+  check_compression(*format, options.compress);
+  const DatasetPaths paths = DatasetPaths::of(source_path);
+  const Destination destination(destination_path);
+  check_paths(source_path, paths, destination);
+  const std::string name = name_of_source(paths);
+  return {format,      paths,
+          destination, source_at(paths, options.list, nullptr),
+          name,        options_of(name, paths.inner, options)};
+}
+
 PackResult begin_result(const Work& work, const Plan& plan) {
   PackResult result;
   result.format = work.format->name;
@@ -393,22 +410,22 @@ void count_packed(const std::string& destination_path, Progress& progress) {
   progress.samples = samples;
 }
 
+std::optional<PackResult> packed_already(const std::string& source_path,
+                                         const std::string& destination_path,
+                                         const PackOptions& options) {
+  const Work work = work_of(source_path, destination_path, options);
+  try {
+    return complete_already(work.destination, work.source, options, work.wanted);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted) throw;
+    return std::nullopt;  // of another source, of other options, damaged, or not for us to read
+  }
+}
+
 PackResult pack(const std::string& source_path, const std::string& destination_path,
                 const PackOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  const Format* format = find_format(options.to);
-  if (format == nullptr || format->write == nullptr) {
-    throw Error(ErrorKind::usage,
-                fmt::format("to {}: not a format that can be written", printable(options.to)));
-  }
-  check_compression(*format, options.compress);
-  const DatasetPaths paths = DatasetPaths::of(source_path);
-  const Destination destination(destination_path);
-  check_paths(source_path, paths, destination);
-  const std::string name = name_of_source(paths);
-  const Work work{format,      paths,
-                  destination, source_at(paths, options.list, nullptr),
-                  name,        options_of(name, paths.inner, options)};
+  const Work work = work_of(source_path, destination_path, options);
   PackResult result = options.part ? pack_part(work, options) : pack_all(work, options);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

@@ -42,7 +42,7 @@ struct CleanResult {
 };
 
 /// Removes copies of this user that nobody needs. Within a job, what it needed counts as not needed
-/// any more.
+/// any more, unless only what is older is asked for.
 CleanResult clean_staged(const CleanOptions& options);
 
 }  // namespace stoker

@@ -25,6 +25,7 @@
 #include "probe/probe.h"
 #include "stage/choose_place.h"
 #include "stage/copy_run.h"
+#include "stage/heartbeat.h"
 #include "stage/references.h"
 #include "stage/source_identity.h"
 #include "stage/staged_copy.h"
@@ -84,6 +85,7 @@ struct Stager::State {
   std::optional<StagedCopy> copy;
   std::optional<HeldReference> reference;
   std::optional<GroupCopy> theirs;
+  std::optional<PackResult> packed_by_them;
 
   void choose(uint64_t bytes);
   void open_copy(uint64_t identity);
@@ -95,6 +97,7 @@ struct Stager::State {
   void write_state(const StageResult& result);
   StageResult copy_shards();
   StageResult pack_files();
+  PackOptions packing_options() const;
   PackResult pack_here();
   void remove_changed();
 };
@@ -126,7 +129,7 @@ void Stager::State::open_copy(uint64_t identity) {
       reference.reset();
       top = own_directory(target.place, group, true);
       copy.emplace(*top, name, group);
-      reference.emplace(*top, copy->modes, ::geteuid(), name, mark);
+      reference.emplace(*top, group, ::geteuid(), name, mark);
       const std::optional<FileInfo> there = top->info(name), own = copy->directory.info(".");
       if (there && own && there->inode == own->inode) break;
     } catch (const Error& error) {
@@ -141,12 +144,25 @@ bool Stager::State::use_copy_of_group(gid_t group, const std::string& name) {
   theirs = copy_of_group(target.place, name, group);
   if (!theirs) return false;
   top = own_directory(target.place, group, true);
-  reference.emplace(*top, theirs->modes, theirs->owner, name, mark);
-  // It may have been cleaned before it was referred to.
+  reference.emplace(*top, group, theirs->owner, name, mark);
+  // It may have been cleaned before it was referred to. What was packed has its name from the
+  // source's path alone, so its contents may be those of yesterday.
   theirs = copy_of_group(target.place, name, group);
+  if (theirs && target.packed) {
+    packed_by_them = packed_already(target.source, theirs->directory + "/data", packing_options());
+    if (!packed_by_them) theirs.reset();
+  }
   if (!theirs) return false;
   aim_at(theirs->directory);
   return true;
+}
+
+PackOptions Stager::State::packing_options() const {
+  PackOptions packing;
+  packing.shard_size = kPackedShard;
+  packing.jobs = options.jobs;
+  packing.progress = options.progress;
+  return packing;
 }
 
 void Stager::State::aim_at(const std::string& directory) {
@@ -164,6 +180,11 @@ void Stager::State::check_room(CopyRun& run) {
   wanted.clear();
   for (size_t i = 0; i < shards.size(); ++i) {
     if (run.present(i)) continue;
+    // Who brings a shard has room for it, and a part of it lies there already.
+    if (run.on_its_way(i)) {
+      wanted.push_back(i);
+      continue;
+    }
     missing.push_back(i);
     needed += shards[i].size;
   }
@@ -263,7 +284,9 @@ StageResult Stager::State::result_of_group() const {
   }
   // They verified it; a full index is there to do it again.
   result.staged_bytes = result.reused_bytes = result.bytes;
-  result.complete = result.verified = result.missing_shards == 0;
+  result.complete = result.missing_shards == 0;
+  if (packed_by_them) result.faults = packed_by_them->left_out;
+  result.verified = result.complete && result.faults.empty();
   result.target = target;
   return result;
 }
@@ -304,7 +327,7 @@ StageResult Stager::State::copy_shards() {
 /// What was packed of other contents goes, unless somebody still reads it.
 void Stager::State::remove_changed() {
   for (const Reference& other : live_references(SafeDirectory(target.place), ::geteuid())) {
-    if (other.copy != copy->name || other.who.ends_with(mark)) continue;
+    if (other.copy != copy->name || reference->made(other)) continue;
     throw Error(
         ErrorKind::io,
         fmt::format("{}: the source has changed since it was staged, and the copy is in use "
@@ -315,10 +338,7 @@ void Stager::State::remove_changed() {
 }
 
 PackResult Stager::State::pack_here() {
-  PackOptions packing;
-  packing.shard_size = kPackedShard;
-  packing.jobs = options.jobs;
-  packing.progress = options.progress;
+  const PackOptions packing = packing_options();
   try {
     return pack(target.source, target.data, packing);
   } catch (const Error& error) {
@@ -355,10 +375,12 @@ StageResult Stager::run() {
   if (state.theirs) return state.result_of_group();
   const auto begin = std::chrono::steady_clock::now();
   try {
-    const Heartbeat heartbeat(*state.copy, state.mark);
+    const SafeDirectory part = state.copy->parts.make(state.mark, state.copy->modes.directory);
+    const Heartbeat heartbeat([&part] { part.touch(); });
     StageResult result = state.target.packed ? state.pack_files() : state.copy_shards();
     result.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    state.copy->give_to_group();
     state.write_state(result);
     // Of whoever died while this was at it.
     state.copy->remove_leftovers();
