@@ -158,6 +158,26 @@ def test_the_first_is_killed_and_the_second_finishes(stoker_environment, stoker_
     require_whole(stoker_cli, large, place)
 
 
+def test_what_another_one_brings_needs_no_room_twice(stoker_cli, stoker_environment, small_file_system, tmp_path):
+    """Room for one copy and a little: who comes second waits for the first instead of saying that it does not fit."""
+    write_files(tmp_path / "files", {f"{i:02d}.bin": noise(i, 2_000_000) for i in range(20)})
+    stoker_cli("pack", tmp_path / "files", tmp_path / "one")
+    place = small_file_system(48_000_000)
+    first = subprocess.Popen([program(), "stage", tmp_path / "one", place, "--jobs", "1"], env=stoker_environment)
+    while sum(path.stat().st_size for path in place.glob("stoker-*/*/parts/*/*.tar")) < 15_000_000 and first.poll() is None:
+        time.sleep(0.0005)
+    os.kill(first.pid, signal.SIGSTOP)
+    assert list(place.glob("stoker-*/*/parts/*/*.tar")), "stopped in its midst"
+    second = subprocess.Popen([program(), "stage", tmp_path / "one", place, "--json"], env=stoker_environment, stdout=subprocess.PIPE)
+    while not len(list(place.glob(f"stoker-{UID}/*/parts/*"))) > 1 and second.poll() is None:
+        time.sleep(0.001)
+    os.kill(first.pid, signal.SIGCONT)
+    document, _ = second.communicate(timeout=120)
+    assert (first.wait(timeout=60), second.returncode) == (0, 0)
+    assert json.loads(document)["complete"]
+    require_whole(stoker_cli, tmp_path / "one", place)
+
+
 def test_the_source_changes_meanwhile(stoker_cli, stoker_environment, large, place):
     """Named, and nothing of it arrives."""
     shards = sorted(large.glob("*.tar"))

@@ -79,6 +79,31 @@ def test_jobs_share_a_copy_and_the_last_one_cleans(cluster, packed):
     assert len(document(output(cluster, third))["removed"]) == 1
 
 
+def test_filters_of_the_user_hide_no_job(cluster, packed):
+    """What squeue shows is the user's to choose; which copies are needed is not. Tidying up by age takes nothing from a job either."""
+    stage, clean = words(program(), "stage", packed, "/scr"), words(program(), "stage", "--clean", "/scr")
+    filters = "SQUEUE_STATES=PENDING SQUEUE_PARTITION=short SQUEUE_ACCOUNT=none SQUEUE_NAMES=x SQUEUE_USERS=nobody"
+    script = f"{stage} >/dev/null; {clean} --older 1d; env -u SLURM_JOB_ID {filters} {clean}; {clean}"
+    job = cluster.submit(script, "-w", "n2")
+    assert cluster.wait(job) == "COMPLETED"
+    text = output(cluster, job)
+    assert text.count(f"used by job {job}") == 2, text
+    assert text.rstrip().endswith("in 1 copy"), text
+
+
+def test_a_source_that_changed_is_staged_again_in_a_job(cluster):
+    """The job that stages is not in its own way; what it has staged before is."""
+    photos = cluster.shared / "changing"
+    image_folder(photos, per_class=3)
+    stage, clean = words(program(), "stage", photos, "/scr"), words(program(), "stage", "--clean", "/scr")
+    cluster.run("srun", "-w", "n2", "bash", "-c", stage)
+    (photos / "cat/new.jpg").write_bytes(b"new")
+    job = cluster.submit(f"{stage} --json >again || exit 1; echo newer >{photos}/cat/newer.jpg; {stage}; {clean}", "-w", "n2")
+    assert cluster.wait(job) == "COMPLETED", output(cluster, job)
+    assert json.loads((cluster.shared / "jobs-0/again").read_text())["samples"] == 10
+    assert f"the copy is in use (job,{job})" in output(cluster, job)
+
+
 def test_cancelled_jobs_leave_what_can_be_resumed(cluster, packed):
     """SIGTERM comes before SIGKILL; a shim-free race, so only what must always hold is asked for."""
     stage = words(program(), "stage", packed, "/scr")
