@@ -112,7 +112,7 @@ void take_from_queue(std::vector<SlurmJob>& jobs, const std::vector<SlurmJob>& q
       if (!waiting || !now.pending()) jobs.push_back(now);
       continue;
     }
-    if (now.pending() || now.active()) {
+    if (now.pending() || now.active() || known->pending() || known->active()) {
       known->state = now.state;
       known->start = now.start;
       if (now.active() && !now.nodes.empty()) known->nodes = now.nodes;

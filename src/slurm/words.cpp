@@ -67,7 +67,7 @@ constexpr std::array kReasons = {
     Words{"AssocMaxJobsLimit", "your account has as many jobs running as it may"},
     Words{"AssocGrpCPUMinutesLimit", "your account's core hours are used up"},
     Words{"NodeDown", "a node is down"},
-    Words{"JobLaunchFailure", "could not be started on its nodes"},
+    Words{"JobLaunchFailure", "could not be started on its nodes, or was killed there"},
     Words{"NonZeroExitCode", "its script returned a failure"},
     Words{"RaisedSignal:9(Killed)", "its script was killed"},
     Words{"TimeLimit", "reached its time limit"},
