@@ -32,13 +32,12 @@ void judge_memory(const SlurmJob& job, const JobUse& use, std::vector<JobFinding
   if (use.out_of_memory) {
     // How much it would have needed, nobody has seen.
     const uint64_t seen = std::max(granted + granted / 4, use.memory_per_node.value_or(0));
-    findings.push_back(
-        {fmt::format("asked {}{}, which was not enough: that ended it{}", format_bytes(granted),
-                     per_node,
-                     use.memory_per_node.value_or(0) > granted
-                         ? fmt::format(" at {}", format_bytes(*use.memory_per_node))
-                         : ""),
-         memory_line(std::max(enough_memory(seen), granted / kGibi + 1))});
+    findings.push_back({fmt::format("asked {}{}, which was not enough: that ended it{}",
+                                    format_bytes(granted), per_node,
+                                    use.memory_per_node.value_or(0) > granted
+                                        ? fmt::format(" at {}", format_bytes(*use.memory_per_node))
+                                        : ""),
+                        memory_line(std::max(enough_memory(seen), granted / kGibi + 1))});
     return;
   }
   if (!use.memory_per_node) return;

@@ -113,8 +113,9 @@ TEST(SlurmJobs, ColumnsThatAreMissingOrNew) {
   EXPECT_DOUBLE_EQ(*use.cpu_s, 119.9);
   EXPECT_FALSE(use.time_share);
   EXPECT_FALSE(job.submit);
-  EXPECT_EQ(lines_of(job_findings(job, use)),
-            (std::vector<std::string>{"#SBATCH --mem=14G", "#SBATCH --ntasks=1 --cpus-per-task=1"}));
+  EXPECT_EQ(
+      lines_of(job_findings(job, use)),
+      (std::vector<std::string>{"#SBATCH --mem=14G", "#SBATCH --ntasks=1 --cpus-per-task=1"}));
 }
 
 TEST(SlurmJobs, OnlyColumnsThatSacctKnows) {

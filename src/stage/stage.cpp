@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -21,10 +20,12 @@
 #include "base/units.h"
 #include "index/build_index.h"
 #include "os/node.h"
+#include "os/scratch_directory.h"
 #include "pack/pack.h"
 #include "probe/probe.h"
 #include "stage/choose_place.h"
 #include "stage/copy_run.h"
+#include "stage/failures.h"
 #include "stage/heartbeat.h"
 #include "stage/references.h"
 #include "stage/source_identity.h"
@@ -43,31 +44,6 @@ constexpr uint64_t kPackedShard = 256'000'000;
 unsigned jobs_for(unsigned wanted) {
   constexpr unsigned kLeast = 4, kMost = 16;
   return wanted != 0 ? wanted : std::clamp(2 * usable_cores(), kLeast, kMost);
-}
-
-Error no_room(const std::string& place, uint64_t needed, uint64_t room) {
-  return {
-      ErrorKind::io,
-      fmt::format("{}: {} are needed, {} are free: choose another place, add --partial to stage "
-                  "what fits, or make room (stoker stage --clean)",
-                  printable(place), format_bytes(needed), format_bytes(room)),
-      ENOSPC};
-}
-
-/// What a failure at the place means, and what to do.
-Error explained(const Error& error, const std::string& place) {
-  std::string advice;
-  if (error.os_error() == ENOSPC || error.os_error() == EDQUOT) {
-    advice = fmt::format(
-        "{} is full, or your quota there is: what is staged stays; make room (stoker "
-        "stage --clean), or add --partial, and run again to go on",
-        printable(place));
-  } else if (std::error_code failed; !fs::is_directory(place, failed)) {
-    advice = fmt::format("{} has disappeared; the source is untouched", printable(place));
-  }
-  return advice.empty()
-             ? error
-             : Error(error.kind(), fmt::format("{} ({})", error.what(), advice), error.os_error());
 }
 
 }  // namespace
@@ -205,6 +181,7 @@ void Stager::State::check_room(CopyRun& run) {
 Stager::Stager(const std::string& dataset, const StageOptions& options)
     : state_(std::make_unique<State>()) {
   State& state = *state_;
+  remove_abandoned_scratch();
   state.options = options;
   state.mark = work_mark();
   state.target.source = dataset;
