@@ -29,27 +29,41 @@ std::string own_job() {
   return number ? job : "";
 }
 
+constexpr double kPatience = 10;  // for an answer of Slurm, in seconds
+
+/// Whether the site shows users their own jobs only.
+bool jobs_are_private() {
+  const CommandAnswer answer = slurm_answer({"scontrol", "show", "config"}, kPatience);
+  std::istringstream lines(answer.output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("PrivateData")) return line.find("jobs") != std::string::npos;
+  }
+  return answer.status != 0;
+}
+
 /// Jobs that wait, run or end; nothing where Slurm cannot be asked.
 class Jobs {
  public:
-  bool may_run(const std::string& job) {
+  bool may_run(const std::string& job, bool of_others) {
     if (!asked_) {
-      constexpr double kSeconds = 10;
       asked_ = true;
       const CommandAnswer answer =
-          slurm_answer({"squeue", "--noheader", "--all", "--format=%A"}, kSeconds);
+          slurm_answer({"squeue", "--noheader", "--all", "--format=%A"}, kPatience);
       if (answer.status == 0) {
         std::istringstream words(answer.output);
         known_.emplace();
         for (std::string word; words >> word;) known_->insert(word);
       }
     }
-    return !known_ || known_->contains(job);
+    if (!known_ || known_->contains(job)) return true;
+    if (of_others && !private_) private_ = jobs_are_private();
+    return of_others && *private_;
   }
 
  private:
   bool asked_ = false;
   std::optional<std::set<std::string>> known_;
+  std::optional<bool> private_;
 };
 
 std::string name_of(uid_t owner, const std::string& copy, std::string_view kind,
@@ -70,8 +84,10 @@ std::optional<Reference> parse(const std::string& name) {
 }
 
 bool counts(const Reference& reference, const SafeDirectory& directory, int64_t written_ns,
-            Jobs& jobs) {
-  if (reference.who.starts_with(kJob)) return jobs.may_run(reference.who.substr(kJob.size()));
+            bool of_others, Jobs& jobs) {
+  if (reference.who.starts_with(kJob)) {
+    return jobs.may_run(reference.who.substr(kJob.size()), of_others);
+  }
   if (!reference.who.starts_with(kProcess)) return false;
   return may_be_at_work(reference.who.substr(kProcess.size()), directory, written_ns);
 }
@@ -157,7 +173,9 @@ std::vector<Reference> live_references(const SafeDirectory& place, uid_t owner) 
         const std::optional<Reference> reference = parse(entry.name);
         const std::optional<FileInfo> info = refs->info(entry.name);
         if (!reference || !info) continue;
-        if (!counts(*reference, *refs, info->modified_ns, jobs)) {
+        // Of those to copies of somebody else nothing needs to be known.
+        if (*whose != ::geteuid() && reference->owner != owner) continue;
+        if (!counts(*reference, *refs, info->modified_ns, *whose != ::geteuid(), jobs)) {
           if (*whose == ::geteuid()) refs->remove(entry.name);
         } else if (reference->owner == owner && (*whose == owner || share(copies, *ownership))) {
           found.push_back(*reference);

@@ -63,6 +63,16 @@ def test_task_that_fails_is_submitted_again(cluster, place):
     assert contents(place / "packed") == contents(place / "alone")
 
 
+def test_samples_that_cannot_be_read_fail_no_task(cluster, place):
+    """They are said at the end, and are no reason to do it all again."""
+    os.mkfifo(place / "photos/odd.bin")
+    finished = cluster.stoker(
+        "pack", place / "photos", place / "packed", "--slurm", "--tasks", 2, "--json", cwd=place, status=1
+    )
+    assert [fault["shard"] for fault in finished.json["left_out"]] == ["odd.bin"]
+    assert len(next(place.glob("stoker-jobs/*/jobs")).read_text().split()) == 3
+
+
 @pytest.fixture(scope="module")
 def shim(cluster) -> Path:
     """tests/faults/kill_at.c, where all nodes see it."""

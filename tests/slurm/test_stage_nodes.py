@@ -2,11 +2,14 @@
 """`stoker stage` in jobs of a real Slurm: on every node, shared by jobs, cleaned when they are gone, stopped by SIGTERM."""
 
 import json
+import os
 import shlex
 import time
+from pathlib import Path
 
 import pytest
 from samples import image_folder
+from slurm_cluster import NOBODY
 from stoker_program import program
 
 
@@ -89,6 +92,40 @@ def test_filters_of_the_user_hide_no_job(cluster, packed):
     text = output(cluster, job)
     assert text.count(f"used by job {job}") == 2, text
     assert text.rstrip().endswith("in 1 copy"), text
+
+
+@pytest.fixture
+def private_jobs(cluster):
+    """The site shows users their own jobs only; until the test ends."""
+    path = cluster.directory / "slurm.conf"
+    before = path.read_text()
+    path.write_text(before + "PrivateData=jobs\n")
+    cluster.run("scontrol", "reconfigure")
+    yield
+    path.write_text(before)
+    cluster.run("scontrol", "reconfigure")
+
+
+def test_jobs_that_the_site_hides_keep_what_they_share(cluster, packed, private_jobs):
+    place = cluster.shared / "scratch of all"
+    place.mkdir(mode=0o1777)
+    place.chmod(0o1777)
+    group = cluster.run("id", "-gn", "nobody").stdout.strip()
+    staged = cluster.stoker("stage", packed, place, "--group", group, "--json", user=NOBODY).json
+    copy = Path(staged["path"]).parent.name
+    job = cluster.submit("sleep 60", "--mem=100M")
+    cluster.wait(job, "RUNNING")
+    assert str(job) not in cluster.run("squeue", "-h", "-o", "%A", user=NOBODY).stdout.split()
+    # Root is in no group of nobody's: what it would leave as a member.
+    refs = place / "stoker-0/refs"
+    refs.mkdir(parents=True)
+    (refs / f"{NOBODY}:{copy}@job,{job}").touch()
+    for path in (refs.parent, refs):
+        os.chown(path, 0, NOBODY)
+        path.chmod(0o2750)
+    kept = cluster.stoker("stage", "--clean", place, "--json", user=NOBODY).json
+    assert [item["references"] for item in kept["kept"]] == [[f"job,{job}"]]
+    cluster.run("scancel", job)
 
 
 def test_a_source_that_changed_is_staged_again_in_a_job(cluster):
