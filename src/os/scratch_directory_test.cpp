@@ -19,11 +19,13 @@ namespace fs = std::filesystem;
 
 class Scratch : public testing::Test {
  protected:
-  Scratch() {
+  void SetUp() override {
     if (const char* before = ::getenv("TMPDIR")) before_ = before;
     ::setenv("TMPDIR", outer_.path().c_str(), 1);
   }
-  ~Scratch() override { before_ ? ::setenv("TMPDIR", before_->c_str(), 1) : ::unsetenv("TMPDIR"); }
+  void TearDown() override {
+    before_ ? ::setenv("TMPDIR", before_->c_str(), 1) : ::unsetenv("TMPDIR");
+  }
   size_t count() const {
     return static_cast<size_t>(
         std::distance(fs::directory_iterator(outer_.path()), fs::directory_iterator()));

@@ -30,14 +30,15 @@ void judge_memory(const SlurmJob& job, const JobUse& use, std::vector<JobFinding
   if (granted == 0) return;
   const char* per_node = job.granted.nodes.value_or(1) > 1 ? " on each node" : "";
   if (use.out_of_memory) {
-    // How much it would have needed, nobody has seen.
-    const uint64_t seen = std::max(granted + granted / 4, use.memory_per_node.value_or(0));
-    findings.push_back({fmt::format("asked {}{}, which was not enough: that ended it{}",
-                                    format_bytes(granted), per_node,
-                                    use.memory_per_node.value_or(0) > granted
-                                        ? fmt::format(" at {}", format_bytes(*use.memory_per_node))
-                                        : ""),
-                        memory_line(std::max(enough_memory(seen), granted / kGibi + 1))});
+    // How much it would have needed, nobody has seen. More than it had been granted it can only
+    // have had where the kernel does not enforce that: then Slurm has killed it, or somebody else.
+    const uint64_t peak = use.memory_per_node.value_or(0);
+    const std::string end =
+        peak > granted ? fmt::format("probably ended it, at {}", format_bytes(peak)) : "ended it";
+    findings.push_back({fmt::format("asked {}{}, which was not enough: that {}",
+                                    format_bytes(granted), per_node, end),
+                        memory_line(std::max(enough_memory(std::max(granted + granted / 4, peak)),
+                                             granted / kGibi + 1))});
     return;
   }
   if (!use.memory_per_node) return;

@@ -17,8 +17,8 @@ namespace {
 
 class References : public testing::Test {
  protected:
-  References() { ::unsetenv("SLURM_JOB_ID"); }
-  ~References() override { ::unsetenv("SLURM_JOB_ID"); }
+  void SetUp() override { ::unsetenv("SLURM_JOB_ID"); }
+  void TearDown() override { ::unsetenv("SLURM_JOB_ID"); }
 
   ScratchDirectory scratch_;
   SafeDirectory place_{scratch_.path()};

@@ -139,10 +139,12 @@ void StagedCopy::write_state(const Json& state, const std::string& mark) const {
   part.remove(kStateName);
   const int file = part.create(kStateName, modes.file);
   const std::string text = state.dump(1) + "\n";
-  const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const int cause = errno;
+  const ssize_t put = ::write(file, text.data(), text.size());
+  const int cause = put < 0 ? errno : ENOSPC;  // a part of it: there is no room for the rest
   ::close(file);
-  if (!written) throw system_error(part.path() + "/" + kStateName, "cannot write", cause);
+  if (put != static_cast<ssize_t>(text.size())) {
+    throw system_error(part.path() + "/" + kStateName, "cannot write", cause);
+  }
   part.rename(kStateName, directory, kStateName);
 }
 
