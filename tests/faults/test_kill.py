@@ -89,7 +89,7 @@ def test_pack_killed_again_and_again(stoker_cli, count_calls, killer, tmp_path):
     killed = 0
     for number in range(40):
         how = HOWS[number % 3]
-        if not killer.at_call([*words, "--jobs", str(rng.choice((1, 2, 5)))], 1 + rng.randrange(calls // 3), how):
+        if not killer.at_call([*words, "--jobs", str(rng.choice((1, 2, 5)))], 1 + rng.randrange(calls // 5), how):
             break
         killed += 1
     assert killed >= 4
