@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "os/file_system.h"
@@ -180,9 +181,13 @@ JobReport user_jobs(const std::string& user, unsigned days, const SlurmRunner& r
   report.kind = "list";
   report.notes = std::move(found.notes);
   for (SlurmJob& each : found.jobs) report.parts.push_back(part_of(std::move(each)));
+  // Of those that waste nothing, as far as is known, first what can still be changed.
+  const auto rank = [](const JobPart& part) {
+    return std::pair(-part.wasted, !part.job.active() && !part.job.pending());
+  };
   std::stable_sort(
       report.parts.begin(), report.parts.end(),
-      [](const JobPart& one, const JobPart& other) { return one.wasted > other.wasted; });
+      [&](const JobPart& one, const JobPart& other) { return rank(one) < rank(other); });
   return report;
 }
 
