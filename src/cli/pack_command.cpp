@@ -193,14 +193,21 @@ int pack_by_jobs(const Arguments& arguments, Progress& progress) {
     return line;
   };
   const auto file = [&](const char* name) { return shell_quoted(directory + "/" + name); };
+  const std::string plan_path = shell_quoted(destination + "/" + kIndexDirectory + "/pack");
+  // Samples that cannot be read are a failure that the last job reports: none of these, whose work
+  // is there.
+  const auto unless = [](const std::string& work) {
+    return fmt::format(" || {{ status=$?; [[ -e {} ]] || exit \"$status\"; }}\n", work);
+  };
   PlannedJob plan{script_for(arguments, "stoker-pack-plan", directory), ""};
-  plan.script.body = shell_quoted(with({"--plan"})) + "\n";
+  plan.script.body = shell_quoted(with({"--plan"})) + unless(plan_path);
   PlannedJob part{script_for(arguments, "stoker-pack-part", directory), "afterok"};
   part.script.array = fmt::format("1-{}", tasks);
   part.script.request.cpus = arguments.number("--jobs", 1).value_or(0);
-  part.script.body = fmt::format("{} --part=\"$SLURM_ARRAY_TASK_ID/{}\" {}\n",
+  part.script.body = fmt::format("{} --part=\"$SLURM_ARRAY_TASK_ID/{}\" {}",
                                  shell_quoted(std::vector(words.begin(), words.begin() + 2)), tasks,
-                                 shell_quoted(std::vector(words.begin() + 2, words.end())));
+                                 shell_quoted(std::vector(words.begin() + 2, words.end()))) +
+                     unless(fmt::format("{}/part-$SLURM_ARRAY_TASK_ID-of-{}", plan_path, tasks));
   PlannedJob last{script_for(arguments, "stoker-pack-finish", directory), "afterany"};
   last.script.request.cpus = part.script.request.cpus;
   last.script.body = fmt::format(
@@ -209,8 +216,8 @@ int pack_by_jobs(const Arguments& arguments, Progress& progress) {
       "  again=$(sbatch --parsable --array=\"$left\" {3})\n  echo \"$again\" >>{5}\n"
       "  sbatch --parsable --dependency=\"afterany:${{again%%;*}}\" {4} $((${{1:-1}} + 1)) >>{5}\n"
       "  exit\nfi\n",
-      tasks, shell_quoted(destination + "/" + kIndexDirectory + "/pack"), kAttempts,
-      file("stoker-pack-part.sh"), file("stoker-pack-finish.sh"), file("jobs"));
+      tasks, plan_path, kAttempts, file("stoker-pack-part.sh"), file("stoker-pack-finish.sh"),
+      file("jobs"));
   last.script.body += body_with_result(
       directory, with(arguments.flag(kJsonOption.name) ? std::vector<std::string>{"--json"}
                                                        : std::vector<std::string>()));

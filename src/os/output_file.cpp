@@ -34,7 +34,12 @@ std::string OutputFile::temporary_name(const std::string& path) {
 
 OutputFile::OutputFile(std::string path, uint32_t add_mode)
     : path_(std::move(path)), temporary_(temporary_name(path_)) {
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  // A file of its own: whoever was at it before us may still be, on a node that was given up. What
+  // both write to one file has holes where one of them began anew.
+  do {
+    if (::unlink(temporary_.c_str()) != 0 && errno != ENOENT) break;
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0) throw system_error(temporary_, "cannot create", errno);
   if (add_mode != 0) {
     struct stat status {};
@@ -50,8 +55,15 @@ OutputFile::OutputFile(std::string path, uint32_t add_mode)
 
 OutputFile::~OutputFile() {
   if (descriptor_ < 0) return;
+  if (!is_taken()) ::unlink(temporary_.c_str());
   ::close(descriptor_);
-  ::unlink(temporary_.c_str());
+}
+
+bool OutputFile::is_taken() const {
+  struct stat own {
+  }, there{};
+  return ::fstat(descriptor_, &own) == 0 && ::lstat(temporary_.c_str(), &there) == 0 &&
+         (own.st_dev != there.st_dev || own.st_ino != there.st_ino);
 }
 
 void OutputFile::write(Bytes bytes) {
@@ -88,6 +100,12 @@ void OutputFile::commit() {
   // Sync before rename: a node that dies must leave the old file or the new one, never a file
   // that looks complete and is not.
   if (::fsync(descriptor_) != 0) throw system_error(path_, "cannot sync", errno);
+  if (is_taken()) {
+    throw Error(ErrorKind::io,
+                fmt::format("{}: another process has begun to write it too: let one of them do "
+                            "it, and run again",
+                            printable(path_)));
+  }
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     throw system_error(path_, "cannot rename into place", errno);
   }

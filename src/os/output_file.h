@@ -30,6 +30,9 @@ class OutputFile {
   static std::string temporary_name(const std::string& path);
 
  private:
+  /// Whether another process has begun to write the same, and taken the temporary name.
+  bool is_taken() const;
+
   std::string path_;
   std::string temporary_;
   int descriptor_ = -1;

@@ -189,7 +189,18 @@ int SafeDirectory::create(const std::string& name, uint32_t mode) const {
   const int made =
       ::openat(descriptor_, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   if (made < 0 && errno != EEXIST) throw system_error(shown(name), "cannot create", errno);
+  if (made >= 0) (void)::fchmod(made, mode);  // whatever the umask
   return made;
+}
+
+void SafeDirectory::give_file(const std::string& name, gid_t group, uint32_t mode) const {
+  const int file =
+      ::openat(descriptor_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) throw system_error(shown(name), "cannot open", errno);
+  const Closer closer{file};
+  if (::fchown(file, static_cast<uid_t>(-1), group) != 0 || ::fchmod(file, mode) != 0) {
+    throw system_error(shown(name), "cannot give it to the group", errno);
+  }
 }
 
 bool SafeDirectory::mark(const std::string& name, const std::string& text) const {
@@ -223,6 +234,11 @@ std::optional<std::string> SafeDirectory::read(const std::string& name, uint64_t
     text.append(piece.data(), static_cast<size_t>(got));
   }
   throw Error(ErrorKind::corrupt, printable(shown(name)) + ": is too large for such a file");
+}
+
+bool SafeDirectory::touch(const std::string& name) const {
+  return ::utimensat(descriptor_, name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW) == 0 ||
+         errno != ENOENT;
 }
 
 void SafeDirectory::remove(const std::string& name) const {

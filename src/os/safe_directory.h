@@ -47,7 +47,7 @@ class SafeDirectory {
   std::optional<FileInfo> info(const std::string& name) const;
   std::optional<Ownership> ownership(const std::string& name) const;
 
-  /// A new file, for writing; -1 where the name is taken.
+  /// A new file, for writing, with exactly these permission bits; -1 where the name is taken.
   int create(const std::string& name, uint32_t mode) const;
   /// A link that leads nowhere and says `text`: made at once, with what it says, or not at all.
   /// False where the name is taken.
@@ -55,6 +55,11 @@ class SafeDirectory {
   std::optional<std::string> read_mark(const std::string& name) const;
   /// All of a small file; nothing where there is none.
   std::optional<std::string> read(const std::string& name, uint64_t limit) const;
+
+  /// Gives a file to a group, with exactly these permission bits. Links are not followed.
+  void give_file(const std::string& name, gid_t group, uint32_t mode) const;
+  /// Makes now the time of change of an entry. False where it is gone.
+  bool touch(const std::string& name) const;
 
   /// Nothing happens where it is gone already.
   void remove(const std::string& name) const;

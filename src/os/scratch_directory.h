@@ -5,7 +5,8 @@
 
 namespace stoker {
 
-/// A new directory among the temporary files that is gone when the object is.
+/// A new directory among the temporary files that is gone when the object is. Its name says which
+/// process has made it: what a killed one left, the next one of the same user removes.
 class ScratchDirectory {
  public:
   ScratchDirectory();
@@ -18,5 +19,9 @@ class ScratchDirectory {
  private:
   std::string path_;
 };
+
+/// Removes scratch directories of this user whose makers are no more. What cannot be removed stays:
+/// it is in nobody's way.
+void remove_abandoned_scratch();
 
 }  // namespace stoker

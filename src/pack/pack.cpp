@@ -20,40 +20,18 @@
 #include "index/segment_builder.h"
 #include "os/directory_lock.h"
 #include "os/output_file.h"
+#include "os/scratch_directory.h"
 #include "pack/destination.h"
 #include "pack/earlier_pack.h"
 #include "pack/plan.h"
 #include "pack/shard_job.h"
 #include "pack/views.h"
+#include "pack/work.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
 
 namespace {
-
-bool is_inside(const fs::path& inner, const fs::path& outer) {
-  const auto [end, ignored] = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end());
-  return end == outer.end();
-}
-
-void check_paths(const std::string& source, const DatasetPaths& from,
-                 const Destination& destination) {
-  const fs::path read = from.file.empty() ? fs::path(from.root) : fs::path(from.root) / from.file;
-  if (is_inside(destination.root, read)) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{}: lies inside the source {}: choose a destination outside of it",
-                            printable(destination.root), printable(source)));
-  }
-  if (is_inside(read, destination.root)) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{}: the source {} lies inside it: choose another destination",
-                            printable(destination.root), printable(source)));
-  }
-  if (fs::exists(destination.root) && !fs::is_directory(destination.root)) {
-    throw Error(ErrorKind::usage, fmt::format("{}: is a file; the destination is a directory",
-                                              printable(destination.root)));
-  }
-}
 
 /// Settles a new plan; only then what it replaces goes.
 Plan begin_anew(const Source& source, const DatasetPaths& paths, const WriteFormat& write,
@@ -242,44 +220,12 @@ void write_companions(const Destination& destination, const Plan& plan, size_t n
   }
 }
 
-void check_compression(const Format& format, const std::string& compress) {
-  const auto known = format.write->compressions;
-  if (compress.empty() || std::find(known.begin(), known.end(), compress) != known.end()) return;
-  throw Error(ErrorKind::usage,
-              known.empty()
-                  ? fmt::format("compress {}: {} is written as it is, without compression",
-                                printable(compress), format.name)
-                  : fmt::format("compress {}: {} can be compressed with {}", printable(compress),
-                                format.name, fmt::join(known, ", ")));
-}
-
 /// The result is complete: what only served to make it goes.
 void finish(const Destination& destination, const PackOptions& options) {
   remove_plan(destination);
   if (!options.split.empty()) remove_if_empty(fs::path(destination.root) / kIndexDirectory);
   sync_directory(destination.root);
 }
-
-/// What shards are named after. No leading dot: that would hide them.
-std::string name_of_source(const DatasetPaths& paths) {
-  std::string name = paths.file.empty() ? fs::path(paths.root).filename().string() : paths.file;
-  name.erase(0, name.find_first_not_of('.'));
-  if (!paths.file.empty()) name = name.substr(0, name.find('.'));
-  const bool readable = is_utf8(name);
-  if (name.size() > kLongestShardName) name.resize(kLongestShardName);
-  while (readable && !is_utf8(name)) name.pop_back();  // not within a letter
-  return name.empty() ? "data" : name;
-}
-
-/// What is to be packed, where to, and how.
-struct Work {
-  const Format* format;
-  DatasetPaths paths;
-  Destination destination;
-  Source source;
-  std::string name;
-  Json wanted;
-};
 
 PackResult begin_result(const Work& work, const Plan& plan) {
   PackResult result;
@@ -393,22 +339,23 @@ void count_packed(const std::string& destination_path, Progress& progress) {
   progress.samples = samples;
 }
 
+std::optional<PackResult> packed_already(const std::string& source_path,
+                                         const std::string& destination_path,
+                                         const PackOptions& options) {
+  const Work work = work_of(source_path, destination_path, options);
+  try {
+    return complete_already(work.destination, work.source, options, work.wanted);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted) throw;
+    return std::nullopt;  // of another source, of other options, damaged, or not for us to read
+  }
+}
+
 PackResult pack(const std::string& source_path, const std::string& destination_path,
                 const PackOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  const Format* format = find_format(options.to);
-  if (format == nullptr || format->write == nullptr) {
-    throw Error(ErrorKind::usage,
-                fmt::format("to {}: not a format that can be written", printable(options.to)));
-  }
-  check_compression(*format, options.compress);
-  const DatasetPaths paths = DatasetPaths::of(source_path);
-  const Destination destination(destination_path);
-  check_paths(source_path, paths, destination);
-  const std::string name = name_of_source(paths);
-  const Work work{format,      paths,
-                  destination, source_at(paths, options.list, nullptr),
-                  name,        options_of(name, paths.inner, options)};
+  remove_abandoned_scratch();
+  const Work work = work_of(source_path, destination_path, options);
   PackResult result = options.part ? pack_part(work, options) : pack_all(work, options);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

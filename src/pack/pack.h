@@ -73,6 +73,11 @@ struct PackResult {
 PackResult pack(const std::string& source, const std::string& destination,
                 const PackOptions& options);
 
+/// What pack() with these options would find done: a complete pack of the source as it is now.
+/// Nothing where it would do anything; nothing is written.
+std::optional<PackResult> packed_already(const std::string& source, const std::string& destination,
+                                         const PackOptions& options);
+
 /// How far those who write the parts of a plan have come.
 void count_packed(const std::string& destination, Progress& progress);
 

@@ -77,7 +77,8 @@ std::string text_of(const BatchScript& script) {
   // A path may have anything in it, which these lines cannot say: the shell opens the log.
   std::string log = shell_quoted(script.log);
   const std::string number = "'\"$SLURM_JOB_ID\"'";
-  if (const size_t at = log.find("%j"); at != std::string::npos) log.replace(at, 2, number);
+  // The last one: directories may have a %j in their names.
+  if (const size_t at = log.rfind("%j"); at != std::string::npos) log.replace(at, 2, number);
   return fmt::format(
       "#!/bin/bash\n{}#SBATCH --output=/dev/null\nset -euo pipefail\nexec >>{} 2>&1\n{}",
       header.text(), log, script.body);

@@ -37,6 +37,14 @@ TEST(BatchScript, LogMayLieAnywhere) {
             "echo done\n");
 }
 
+TEST(BatchScript, LogInADirectoryThatLooksLikeANumberOfAJob) {
+  BatchScript script;
+  script.name = "stoker-pack";
+  script.log = "/100%job/log-%j";
+  EXPECT_NE(text_of(script).find("exec >>'/100%job/log-'\"$SLURM_JOB_ID\"'' 2>&1"),
+            std::string::npos);
+}
+
 TEST(BatchScript, ValuesThatWouldBeMoreThanAValueAreRefused) {
   for (const char* const value : {"a b", "a\n#SBATCH --uid=0", "$(id)", "a;b", "'x'", "\"x\""}) {
     BatchScript script;

@@ -15,32 +15,35 @@ constexpr uint64_t kGibi = uint64_t{1} << 30;
 // What is shorter than this says little about what a job needs.
 constexpr double kWorthJudging = 10;
 
-/// A fifth more than the peak, at least 1 GiB more than nothing, in whole GiB.
+/// In whole GiB. Slurm looks now and then, so the real peak was higher, and no two runs are alike:
+/// half as much again. Beyond 8 GiB that would keep others waiting: 4 GiB more, or a fifth.
 uint64_t enough_memory(uint64_t peak) {
-  return static_cast<uint64_t>(std::ceil(1.2 * static_cast<double>(peak) / kGibi));
+  constexpr uint64_t kMostHalf = 4 * kGibi;
+  const uint64_t more = std::max(peak / 5, std::min(peak / 2, kMostHalf));
+  return std::max<uint64_t>(1, (peak + more + kGibi - 1) / kGibi);
 }
 
 std::string memory_line(uint64_t gibi) { return fmt::format("#SBATCH --mem={}G", gibi); }
 
-uint64_t granted_per_node(const SlurmJob& job) {
-  return job.granted.memory.value_or(0) / std::max<uint64_t>(job.granted.nodes.value_or(1), 1);
-}
-
 void judge_memory(const SlurmJob& job, const JobUse& use, std::vector<JobFinding>& findings) {
-  const uint64_t granted = granted_per_node(job);
+  const uint64_t granted = job.granted_memory_per_node();
   if (granted == 0) return;
   const char* per_node = job.granted.nodes.value_or(1) > 1 ? " on each node" : "";
-  if (job.state == "OUT_OF_MEMORY") {
-    // How much it would have needed, nobody has seen.
-    const uint64_t more = std::max(enough_memory(granted + granted / 4), granted / kGibi + 1);
-    findings.push_back(
-        {fmt::format("asked {}{}, which was not enough", format_bytes(granted), per_node),
-         memory_line(more)});
+  if (use.out_of_memory) {
+    // How much it would have needed, nobody has seen. More than it had been granted it can only
+    // have had where the kernel does not enforce that: then Slurm has killed it, or somebody else.
+    const uint64_t peak = use.memory_per_node.value_or(0);
+    const std::string end =
+        peak > granted ? fmt::format("probably ended it, at {}", format_bytes(peak)) : "ended it";
+    findings.push_back({fmt::format("asked {}{}, which was not enough: that {}",
+                                    format_bytes(granted), per_node, end),
+                        memory_line(std::max(enough_memory(std::max(granted + granted / 4, peak)),
+                                             granted / kGibi + 1))});
     return;
   }
   if (!use.memory_per_node) return;
   const uint64_t peak = *use.memory_per_node;
-  const uint64_t enough = std::max<uint64_t>(enough_memory(peak), 1);
+  const uint64_t enough = enough_memory(peak);
   const char* instead = job.memory_per_core ? " (in place of --mem-per-cpu)" : "";
   constexpr double kTight = 0.95;
   if (static_cast<double>(peak) > kTight * static_cast<double>(granted)) {
@@ -59,13 +62,13 @@ void judge_memory(const SlurmJob& job, const JobUse& use, std::vector<JobFinding
   }
 }
 
-/// Of the step that worked most; the batch script is one task.
+/// As many as the largest step had; the batch script is one, and what Slurm itself runs is none.
 uint64_t tasks_of(const SlurmJob& job) {
-  const auto most = std::max_element(job.steps.begin(), job.steps.end(),
-                                     [](const SlurmStep& one, const SlurmStep& other) {
-                                       return one.cpu_s.value_or(0) < other.cpu_s.value_or(0);
-                                     });
-  return most == job.steps.end() ? 1 : std::max<uint64_t>(most->tasks.value_or(1), 1);
+  uint64_t tasks = 1;
+  for (const SlurmStep& step : job.steps) {
+    if (step.id != "extern") tasks = std::max(tasks, step.tasks.value_or(1));
+  }
+  return tasks;
 }
 
 void judge_cores(const SlurmJob& job, const JobUse& use, std::vector<JobFinding>& findings) {
@@ -77,19 +80,23 @@ void judge_cores(const SlurmJob& job, const JobUse& use, std::vector<JobFinding>
   const auto needed = static_cast<uint64_t>(
       std::max(1.0, std::ceil(*use.cores / static_cast<double>(tasks) - 0.15)));
   if (needed >= granted) return;
+  // Cores may have been asked for as tasks (-n 4): then only both numbers say how many. Fewer tasks
+  // than nodes would be fewer nodes.
+  const bool say_tasks = tasks >= job.granted.nodes.value_or(1);
   findings.push_back({fmt::format("asked {} cores{}, {:.1f} busy on average", *job.granted.cores,
                                   tasks > 1 ? fmt::format(" for {} tasks", tasks) : "", *use.cores),
-                      fmt::format("#SBATCH --cpus-per-task={}", needed)});
+                      fmt::format("#SBATCH {}--cpus-per-task={}",
+                                  say_tasks ? fmt::format("--ntasks={} ", tasks) : "", needed)});
 }
 
-void judge_time(const SlurmJob& job, std::vector<JobFinding>& findings) {
+void judge_time(const SlurmJob& job, const JobUse& use, std::vector<JobFinding>& findings) {
   if (!job.limit_s || std::isinf(*job.limit_s)) return;
   constexpr uint64_t kMinute = 60;
   const auto line = [](double seconds) {
     const auto minutes = static_cast<uint64_t>(std::ceil(seconds / kMinute));
     return "#SBATCH --time=" + slurm_duration(minutes * kMinute);
   };
-  if (job.state == "TIMEOUT") {
+  if (use.out_of_time) {
     findings.push_back(
         {fmt::format("its limit of {} ended it: how long it needs is not known; twice that "
                      "is a guess, a checkpoint to go on from is better",
@@ -129,7 +136,7 @@ std::vector<JobFinding> job_findings(const SlurmJob& job, const JobUse& use) {
   judge_gpus(job, use, findings);
   judge_memory(job, use, findings);
   if (job.elapsed_s.value_or(0) >= kWorthJudging) judge_cores(job, use, findings);
-  judge_time(job, findings);
+  judge_time(job, use, findings);
   return findings;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "os/file_system.h"
@@ -64,6 +65,8 @@ JobUse use_of_all(const std::vector<JobPart>& parts, bool at_once) {
     keep_most(all.gpu_memory, use.gpu_memory);
     keep_most(all.time_share, use.time_share);
     keep_most(all.wait_s, use.wait_s);
+    all.out_of_memory |= use.out_of_memory;
+    all.out_of_time |= use.out_of_time;
     if (use.cpu_s) {
       core_seconds +=
           part.job.elapsed_s.value_or(0) * static_cast<double>(part.job.granted.cores.value_or(0));
@@ -80,15 +83,11 @@ std::vector<JobFinding> array_findings(const std::vector<JobPart>& tasks) {
   if (started == tasks.end()) return {};
   SlurmJob neediest = started->job;
   neediest.elapsed_s.reset();
-  const auto bad = [](const JobPart& part) {
-    return part.job.state == "TIMEOUT" || part.job.state == "OUT_OF_MEMORY";
-  };
-  const auto found = std::find_if(tasks.begin(), tasks.end(), bad);
-  const bool running = std::any_of(tasks.begin(), tasks.end(), [](const JobPart& part) {
-    return part.job.active() || part.job.pending();
+  // How long a task takes, those show that ended well; all of them must have.
+  const bool completed = std::all_of(tasks.begin(), tasks.end(), [](const JobPart& part) {
+    return part.job.state == "COMPLETED";
   });
-  neediest.state = running ? "RUNNING" : "COMPLETED";
-  if (found != tasks.end()) neediest.state = found->job.state;
+  neediest.state = completed ? "COMPLETED" : "RUNNING";
   JobUse most = use_of_all(tasks, false);
   most.cpu_share.reset();
   for (const JobPart& part : tasks) {
@@ -182,9 +181,13 @@ JobReport user_jobs(const std::string& user, unsigned days, const SlurmRunner& r
   report.kind = "list";
   report.notes = std::move(found.notes);
   for (SlurmJob& each : found.jobs) report.parts.push_back(part_of(std::move(each)));
+  // Of those that waste nothing, as far as is known, first what can still be changed.
+  const auto rank = [](const JobPart& part) {
+    return std::pair(-part.wasted, !part.job.active() && !part.job.pending());
+  };
   std::stable_sort(
       report.parts.begin(), report.parts.end(),
-      [](const JobPart& one, const JobPart& other) { return one.wasted > other.wasted; });
+      [&](const JobPart& one, const JobPart& other) { return rank(one) < rank(other); });
   return report;
 }
 

@@ -23,7 +23,8 @@ struct JobUse {
   std::optional<double> gpu_busy;           // share of the GPUs granted, where tracked
   std::optional<uint64_t> gpu_memory;
   std::optional<double> cpu_share, memory_share, time_share;
-  std::optional<double> wait_s;  // in the queue, since it could have started
+  std::optional<double> wait_s;                     // in the queue, since it could have started
+  bool out_of_memory = false, out_of_time = false;  // a limit ended it, or a step of it
 };
 
 struct JobFinding {

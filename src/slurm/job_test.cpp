@@ -55,7 +55,7 @@ TEST(SlurmJobs, Of22) {
   EXPECT_DOUBLE_EQ(*use.memory_share, 1524178944.0 / (4096.0 * 1024 * 1024));
   EXPECT_EQ(use.memory_per_node, 1524178944 + 11206656);
   EXPECT_EQ(lines_of(job_findings(jobs[0], use)),
-            (std::vector<std::string>{"#SBATCH --mem=2G", "#SBATCH --cpus-per-task=1",
+            (std::vector<std::string>{"#SBATCH --mem=3G", "#SBATCH --ntasks=1 --cpus-per-task=1",
                                       "#SBATCH --time=00:05:00"}));
   EXPECT_EQ(jobs[2].id, "7+1");
   EXPECT_EQ(jobs[2].family(), "7");
@@ -92,7 +92,7 @@ TEST(SlurmJobs, Of20) {
   EXPECT_EQ(use.memory_per_node, 2 * 2147483648 + 10485760 + 1048576);
   // Cancelled: how long it takes is not known. Four tasks, two cores busy for each.
   EXPECT_EQ(lines_of(job_findings(job, use)),
-            (std::vector<std::string>{"#SBATCH --mem=5G", "#SBATCH --cpus-per-task=2"}));
+            (std::vector<std::string>{"#SBATCH --mem=7G", "#SBATCH --ntasks=4 --cpus-per-task=2"}));
 }
 
 TEST(SlurmJobs, Of24) {
@@ -104,7 +104,7 @@ TEST(SlurmJobs, Of24) {
   EXPECT_EQ(use.gpu_memory, uint64_t{38888} << 20);
   EXPECT_EQ(lines_of(job_findings(job, use)),
             (std::vector<std::string>{"#SBATCH --gres=gpu:1", "#SBATCH --mem=38G",
-                                      "#SBATCH --cpus-per-task=2"}));
+                                      "#SBATCH --ntasks=1 --cpus-per-task=2"}));
 }
 
 TEST(SlurmJobs, ColumnsThatAreMissingOrNew) {
@@ -113,8 +113,9 @@ TEST(SlurmJobs, ColumnsThatAreMissingOrNew) {
   EXPECT_DOUBLE_EQ(*use.cpu_s, 119.9);
   EXPECT_FALSE(use.time_share);
   EXPECT_FALSE(job.submit);
-  EXPECT_EQ(lines_of(job_findings(job, use)),
-            (std::vector<std::string>{"#SBATCH --mem=12G", "#SBATCH --cpus-per-task=1"}));
+  EXPECT_EQ(
+      lines_of(job_findings(job, use)),
+      (std::vector<std::string>{"#SBATCH --mem=14G", "#SBATCH --ntasks=1 --cpus-per-task=1"}));
 }
 
 TEST(SlurmJobs, OnlyColumnsThatSacctKnows) {
@@ -153,6 +154,78 @@ TEST(SlurmJobs, ArraysHaveOneAdvice) {
   EXPECT_EQ(report.kind, "array");
   EXPECT_EQ(report.parts.size(), 4U);
   EXPECT_EQ(job_document(report)["id"], "6");
+}
+
+/// One that was granted so much memory, with one step that used so much.
+SlurmJob job_with(uint64_t granted, uint64_t peak, const std::string& state = "COMPLETED") {
+  SlurmJob job;
+  job.id = job.raw_id = "9";
+  job.state = state;
+  job.elapsed_s = 1000;
+  job.limit_s = 1000;
+  job.asked = job.granted = {1, 1, granted, std::nullopt};
+  SlurmStep step;
+  step.id = "batch";
+  step.state = state;
+  step.tasks = 1;
+  step.memory = step.task_memory = peak;
+  job.steps.push_back(step);
+  return job;
+}
+
+std::string memory_advice(const SlurmJob& job) {
+  for (const JobFinding& finding : job_findings(job, use_of(job))) {
+    if (finding.line.starts_with("#SBATCH --mem=")) return finding.line.substr(14);
+  }
+  return "";
+}
+
+TEST(SlurmJobs, MemoryToAskFor) {
+  const SlurmJob job = job_with(64'000'000'000, 3'100'000'000);
+  EXPECT_EQ(job_findings(job, use_of(job)).at(0).what, "asked 64.0 GB, peak 3.10 GB");
+  EXPECT_EQ(memory_advice(job), "5G");
+  constexpr uint64_t kGibi = uint64_t{1} << 30;
+  EXPECT_EQ(memory_advice(job_with(500 * kGibi, 1)), "1G");
+  EXPECT_EQ(memory_advice(job_with(500 * kGibi, 8 * kGibi)), "12G");
+  EXPECT_EQ(memory_advice(job_with(500 * kGibi, 20 * kGibi)), "24G");
+  EXPECT_EQ(memory_advice(job_with(500 * kGibi, 100 * kGibi)), "120G");
+}
+
+TEST(SlurmJobs, MemoryThatWasNotEnough) {
+  constexpr uint64_t kGibi = uint64_t{1} << 30;
+  EXPECT_EQ(memory_advice(job_with(8 * kGibi, kGibi, "OUT_OF_MEMORY")), "14G") << "peak not seen";
+  // A step that the kernel killed, and a script that went on.
+  SlurmJob job = job_with(8 * kGibi, kGibi, "OUT_OF_MEMORY");
+  job.state = "COMPLETED";
+  EXPECT_EQ(memory_advice(job), "14G");
+  // One that Slurm killed, as 22.05 records it; one that its user cancelled.
+  job = job_with(8 * kGibi, 12 * kGibi, "CANCELLED");
+  job.state = "FAILED";
+  EXPECT_TRUE(use_of(job).out_of_memory);
+  EXPECT_EQ(memory_advice(job), "16G");
+  EXPECT_FALSE(use_of(job_with(8 * kGibi, 12 * kGibi, "CANCELLED")).out_of_memory);
+}
+
+TEST(SlurmJobs, ArraysOfWhichSomeFailed) {
+  const std::string text = recorded("22.05.8-recorded-sacct.txt");
+  const std::string head = text.substr(0, text.find('\n') + 1);
+  const std::string row = text.substr(text.find("\n6_1") + 1);
+  const std::string task = row.substr(0, row.find('\n') + 1);
+  ASSERT_NE(task.find("COMPLETED"), std::string::npos);
+  const auto with_states = [&](const std::vector<std::string>& states) {
+    std::string rows = head;
+    for (size_t i = 0; i < states.size(); ++i) {
+      std::string one = task;
+      one.replace(one.find("COMPLETED"), 9, states[i]);
+      rows += one.replace(0, 3, "6_" + std::to_string(i + 1));
+    }
+    return job("6", "", slurm_with(rows));
+  };
+  const JobReport both = with_states({"TIMEOUT", "OUT_OF_MEMORY", "COMPLETED"});
+  EXPECT_TRUE(both.use.out_of_memory && both.use.out_of_time);
+  ASSERT_EQ(both.findings.size(), 2U);
+  EXPECT_TRUE(both.findings[0].line.starts_with("#SBATCH --mem="));
+  EXPECT_TRUE(both.findings[1].line.starts_with("#SBATCH --time="));
 }
 
 TEST(SlurmJobs, WhatIsNoJob) {

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "os/node.h"
+#include "os/slurm_answer.h"
 #include "slurm/accounting.h"
 #include "slurm/text.h"
 
@@ -53,7 +53,7 @@ std::vector<SlurmJob> ask_accounting(const std::vector<std::string>& which, cons
 
 std::vector<SlurmJob> ask_queue(const std::vector<std::string>& which, const SlurmRunner& run) {
   const CommandAnswer answer =
-      run(with({"squeue", "-h", "-r", "-t", "all", "-o", queue_format()}, which));
+      run(with({"squeue", "-h", "-r", "-a", "-t", "all", "-o", queue_format()}, which));
   size_t left_out = 0;
   if (answer.status != 0) return {};
   return jobs_from_queue(answer.output, left_out);
@@ -112,7 +112,7 @@ void take_from_queue(std::vector<SlurmJob>& jobs, const std::vector<SlurmJob>& q
       if (!waiting || !now.pending()) jobs.push_back(now);
       continue;
     }
-    if (now.pending() || now.active()) {
+    if (now.pending() || now.active() || known->pending() || known->active()) {
       known->state = now.state;
       known->start = now.start;
       if (now.active() && !now.nodes.empty()) known->nodes = now.nodes;
@@ -156,20 +156,8 @@ void require_slurm(const SlurmRunner& run) {
 
 SlurmRunner slurm_runner() {
   return [](const std::vector<std::string>& words) {
-    // env, because the user's own variables change what is printed; checked first, because env
-    // itself is always found.
     constexpr double kSeconds = 60;
-    std::vector<std::string> all = {
-        "env",           "-u",       "SACCT_FORMAT",         "-u",
-        "SQUEUE_FORMAT", "-u",       "SQUEUE_FORMAT2",       "-u",
-        "SQUEUE_STATES", "-u",       "SQUEUE_PARTITION",     "-u",
-        "SQUEUE_USERS",  "-u",       "SQUEUE_NAMES",         "-u",
-        "SQUEUE_SORT",   "LC_ALL=C", "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0"};
-    all.insert(all.end(), words.begin(), words.end());
-    CommandAnswer answer = command_answer(all, kSeconds);
-    constexpr int kNotFound = 127;
-    if (answer.status == kNotFound) answer.found = false;
-    return answer;
+    return slurm_answer(words, kSeconds);
   };
 }
 

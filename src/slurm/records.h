@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,6 +43,9 @@ struct SlurmJob {
   SlurmResources asked, granted;
   std::vector<SlurmStep> steps;
 
+  uint64_t granted_memory_per_node() const {
+    return granted.memory.value_or(0) / std::max<uint64_t>(granted.nodes.value_or(1), 1);
+  }
   /// The number all tasks or components share: "123".
   std::string family() const { return id.substr(0, id.find_first_of("_+")); }
   bool pending() const { return state == "PENDING" || state == "REQUEUED"; }

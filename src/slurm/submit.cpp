@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "os/command_output.h"
+#include "os/slurm_answer.h"
 
 namespace stoker {
 namespace {
@@ -17,8 +18,8 @@ namespace {
 // A busy controller takes its time; longer than that it does not answer at all.
 constexpr double kPatience = 60;
 
-std::string output_of(const std::vector<std::string>& words) {
-  const CommandAnswer answer = command_answer(words, kPatience);
+/// What it printed. Throws Error(io) where it could not be run, or failed.
+std::string printed_by(const std::vector<std::string>& words, const CommandAnswer& answer) {
   if (!answer.found) {
     throw Error(ErrorKind::io, fmt::format("{}: not found: is this a machine from which Slurm's "
                                            "jobs are submitted?",
@@ -41,7 +42,7 @@ std::string submit_job(const std::string& script, const std::string& dependency)
     words.insert(words.end(), {"--dependency=" + dependency, "--kill-on-invalid-dep=yes"});
   }
   words.push_back(script);
-  const std::string answer = output_of(words);
+  const std::string answer = printed_by(words, command_answer(words, kPatience));
   // "12" or "12;cluster"
   const std::string number = answer.substr(0, answer.find_first_not_of("0123456789"));
   if (number.empty()) {
@@ -53,8 +54,10 @@ std::string submit_job(const std::string& script, const std::string& dependency)
 
 std::map<std::string, QueuedTasks> queued_jobs() {
   std::map<std::string, QueuedTasks> jobs;
-  std::istringstream lines(output_of({"squeue", "--noheader", "--array", "--user",
-                                      fmt::format_int(::getuid()).str(), "--format", "%F|%T|%r"}));
+  const std::vector<std::string> words = {
+      "squeue",   "--noheader", "--array", "--all", "--user", fmt::format_int(::getuid()).str(),
+      "--format", "%F|%T|%r"};
+  std::istringstream lines(printed_by(words, slurm_answer(words, kPatience)));
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find('|');
     const size_t second = line.find('|', first == std::string::npos ? first : first + 1);
@@ -71,7 +74,7 @@ void cancel_jobs(const std::vector<std::string>& jobs) {
   if (jobs.empty()) return;
   std::vector<std::string> words = {"scancel"};
   words.insert(words.end(), jobs.begin(), jobs.end());
-  output_of(words);
+  printed_by(words, command_answer(words, kPatience));
 }
 
 }  // namespace stoker

@@ -39,6 +39,19 @@ std::optional<uint64_t> memory_per_node(const SlurmJob& job) {
   return most;
 }
 
+/// By the kernel, which Slurm calls OUT_OF_MEMORY, or by Slurm itself, which cancels the step and
+/// leaves the job FAILED, or COMPLETED where its script went on.
+bool ran_out_of_memory(const SlurmJob& job, const JobUse& use) {
+  const auto is = [&](const char* state) {
+    return std::any_of(job.steps.begin(), job.steps.end(),
+                       [&](const SlurmStep& step) { return step.state == state; });
+  };
+  if (job.state == "OUT_OF_MEMORY" || is("OUT_OF_MEMORY")) return true;
+  const uint64_t granted = job.granted_memory_per_node();
+  return granted > 0 && use.memory_per_node.value_or(0) > granted && is("CANCELLED") &&
+         job.state != "CANCELLED";
+}
+
 std::optional<double> share_of(std::optional<double> part, double whole) {
   if (!part || !(whole > 0) || std::isinf(whole)) return std::nullopt;
   return *part / whole;
@@ -61,6 +74,8 @@ JobUse use_of(const SlurmJob& job) {
                                 [](const SlurmStep& step) { return step.memory.has_value(); });
   if (!told) use.cpu_s.reset();
   use.memory_per_node = memory_per_node(job);
+  use.out_of_memory = ran_out_of_memory(job, use);
+  use.out_of_time = job.state == "TIMEOUT";
   const double elapsed = job.elapsed_s.value_or(0);
   const auto cores = static_cast<double>(job.granted.cores.value_or(0));
   use.cores = share_of(use.cpu_s, elapsed);

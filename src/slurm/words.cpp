@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <span>
 #include <utility>
 
@@ -67,7 +68,7 @@ constexpr std::array kReasons = {
     Words{"AssocMaxJobsLimit", "your account has as many jobs running as it may"},
     Words{"AssocGrpCPUMinutesLimit", "your account's core hours are used up"},
     Words{"NodeDown", "a node is down"},
-    Words{"JobLaunchFailure", "could not be started on its nodes"},
+    Words{"JobLaunchFailure", "could not be started on its nodes, or was killed there"},
     Words{"NonZeroExitCode", "its script returned a failure"},
     Words{"RaisedSignal:9(Killed)", "its script was killed"},
     Words{"TimeLimit", "reached its time limit"},
@@ -98,7 +99,15 @@ std::string reason_in_words(std::string_view reason) {
 
 std::string exit_in_words(const SlurmJob& job) {
   if (job.signal != 0) return fmt::format("killed by signal {}", job.signal);
-  return job.exit_status != 0 ? fmt::format("exit status {}", job.exit_status) : "";
+  if (job.exit_status == 0) return "";
+  // A shell says 128 more where a signal killed a command of it, and sacct takes the 128 away.
+  constexpr std::array kOfCrashes = {SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGKILL, SIGSEGV, SIGTERM};
+  const bool maybe =
+      std::find(kOfCrashes.begin(), kOfCrashes.end(), job.exit_status) != kOfCrashes.end();
+  return fmt::format("exit status {}{}", job.exit_status,
+                     maybe ? fmt::format(", or {}: a command killed by signal {}",
+                                         128 + job.exit_status, job.exit_status)
+                           : "");
 }
 
 }  // namespace stoker

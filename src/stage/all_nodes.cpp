@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <map>
 #include <optional>
 
 #include "base/error.h"
@@ -72,22 +71,6 @@ class Srun {
   int output_ = -1;
 };
 
-/// What each task has printed, from lines that begin with its number.
-std::map<unsigned, std::string> by_task(const std::string& text) {
-  std::map<unsigned, std::string> tasks;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    unsigned task = 0;
-    const auto [rest, failed] = std::from_chars(text.data() + at, text.data() + end, task);
-    const size_t behind = static_cast<size_t>(rest - text.data());
-    if (failed == std::errc() && text.compare(behind, 2, ": ") == 0) {
-      tasks[task] += text.substr(behind + 2, end - behind - 2) + "\n";
-    }
-    at = end + 1;
-  }
-  return tasks;
-}
-
 unsigned number_in(const char* variable) {
   const std::string text = environment(variable);
   unsigned number = 0;
@@ -96,6 +79,22 @@ unsigned number_in(const char* variable) {
 }
 
 }  // namespace
+
+std::map<unsigned, std::string> lines_by_task(std::string_view text) {
+  std::map<unsigned, std::string> tasks;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    unsigned task = 0;
+    const auto [rest, failed] = std::from_chars(line.data(), line.data() + line.size(), task);
+    line.remove_prefix(static_cast<size_t>(rest - line.data()));
+    if (failed != std::errc() || !line.starts_with(": ")) continue;
+    tasks[task] += std::string(line.substr(2)) + "\n";
+  }
+  return tasks;
+}
 
 unsigned nodes_to_stage_on() {
   // Only tasks of a step have it; the job script has none.
@@ -117,7 +116,7 @@ std::vector<Json> run_on_nodes(unsigned nodes, const std::vector<std::string>& w
                                   "--label",
                                   own_program("stoker")};
   all.insert(all.end(), words.begin(), words.end());
-  const std::map<unsigned, std::string> answers = by_task(Srun(all).read(progress));
+  const std::map<unsigned, std::string> answers = lines_by_task(Srun(all).read(progress));
   progress.check_stop();
   std::vector<Json> documents;
   for (const auto& [task, text] : answers) {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <filesystem>
 #include <thread>
 #include <utility>
@@ -30,12 +29,11 @@ constexpr uint64_t kMostIndexFile = uint64_t{1} << 36;
 
 std::string number_name(size_t shard) { return fmt::format("{}", shard); }
 
-/// Bytes of a new file, which is closed when the object is gone.
+/// A new file, which is closed when the object is gone.
 struct NewFile {
   NewFile(const SafeDirectory& directory, const std::string& name, uint32_t mode)
       : descriptor(directory.create(name, mode)) {
     if (descriptor < 0) throw system_error(directory.path() + "/" + name, "cannot create", EEXIST);
-    (void)::fchmod(descriptor, mode);  // whatever the umask
   }
   ~NewFile() { ::close(descriptor); }
   NewFile(const NewFile&) = delete;
@@ -62,31 +60,6 @@ void copy_small_file(const std::string& from, const SafeDirectory& to, const std
 
 }  // namespace
 
-struct Heartbeat::Thread {
-  std::mutex mutex;
-  std::condition_variable over;
-  bool ended = false;
-  std::thread thread;
-};
-
-Heartbeat::Heartbeat(const StagedCopy& copy, const std::string& mark)
-    : thread_(std::make_unique<Thread>()) {
-  Thread& own = *thread_;
-  own.thread = std::thread([&own, part = copy.parts.make(mark, copy.modes.directory)] {
-    std::unique_lock lock(own.mutex);
-    while (!own.over.wait_for(lock, kHeartbeat, [&own] { return own.ended; })) part.touch();
-  });
-}
-
-Heartbeat::~Heartbeat() {
-  {
-    const std::lock_guard lock(thread_->mutex);
-    thread_->ended = true;
-  }
-  thread_->over.notify_one();
-  thread_->thread.join();
-}
-
 CopyRun::CopyRun(const OpenedDataset& source, const std::vector<ShardToStage>& shards,
                  StagedCopy& copy, std::string mark, unsigned jobs, bool partial,
                  Progress* progress)
@@ -104,6 +77,11 @@ bool CopyRun::present(size_t shard) const {
   const std::string path = copy_.data.path() + "/" + shards_[shard].path;
   const std::optional<FileInfo> info = real_file_system().info(path, false);
   return info && info->kind == FileKind::file && info->size == shards_[shard].size;
+}
+
+bool CopyRun::on_its_way(size_t shard) const {
+  const std::optional<std::string> mark = copy_.claims.read_mark(number_name(shard));
+  return mark && *mark != mark_ && copy_.at_work(*mark);
 }
 
 void CopyRun::bring(std::vector<size_t> wanted) {

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -24,6 +23,8 @@ class CopyRun {
 
   /// Whether a shard is there, whole.
   bool present(size_t shard) const;
+  /// Whether another process is bringing it.
+  bool on_its_way(size_t shard) const;
   /// `wanted` are numbers of shards. Returns when each is there, or is one of those left out.
   void bring(std::vector<size_t> wanted);
   /// The copy becomes a dataset of its own. REQUIRES: all shards are there.
@@ -56,19 +57,6 @@ class CopyRun {
   uint64_t copied_bytes_ = 0;
   bool checksums_made_ = false;
   std::vector<Fault> faults_;
-};
-
-/// Touches the directory of a piece of work as long as it exists: other hosts see that it goes on.
-class Heartbeat {
- public:
-  Heartbeat(const StagedCopy& copy, const std::string& mark);
-  ~Heartbeat();
-  Heartbeat(const Heartbeat&) = delete;
-  Heartbeat& operator=(const Heartbeat&) = delete;
-
- private:
-  struct Thread;
-  std::unique_ptr<Thread> thread_;
 };
 
 }  // namespace stoker

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "dataset/manifest.h"
 #include "os/node.h"
 #include "os/site.h"
@@ -50,10 +51,16 @@ struct TreeFacts {
   int64_t longest_untouched_ns = 0;  // the earliest time at which a file was touched last
 };
 
-void look_below(const SafeDirectory& directory, TreeFacts& facts) {
+/// Somebody else's tree may be made to be endless.
+constexpr int kDeepest = 256;
+
+void look_below(const SafeDirectory& directory, TreeFacts& facts, int depth = 0) {
+  if (depth > kDeepest) {
+    throw Error(ErrorKind::corrupt, printable(directory.path()) + ": is too deep for a dataset");
+  }
   for (const DirectoryEntry& entry : directory.list()) {
     if (entry.kind == FileKind::directory) {
-      if (const auto inner = directory.find(entry.name)) look_below(*inner, facts);
+      if (const auto inner = directory.find(entry.name)) look_below(*inner, facts, depth + 1);
     } else if (entry.kind == FileKind::file) {
       const std::optional<FileInfo> info = directory.info(entry.name);
       if (!info) continue;
@@ -81,7 +88,7 @@ StagedItem look_at_copy(const std::string& place, const SafeDirectory& copy, uid
   item.own = owner == ::geteuid();
   const Json state = read_state(copy);
   item.source = name_from_json(text_of(state, "source"));
-  item.complete = state.is_object() && state.value("complete", false);
+  item.complete = says_complete(state);
   TreeFacts facts;
   if (const auto data = copy.find("data")) {
     look_below(*data, facts);
@@ -104,8 +111,8 @@ StagedItem look_at_copy(const std::string& place, const SafeDirectory& copy, uid
   return item;
 }
 
-void list_user(const std::string& place, const SafeDirectory& top, uid_t owner,
-               std::vector<StagedItem>& items) {
+std::vector<StagedItem> list_user(const std::string& place, const SafeDirectory& top, uid_t owner) {
+  std::vector<StagedItem> items;
   const std::vector<Reference> references = live_references(SafeDirectory(place), owner);
   for (const DirectoryEntry& entry : top.list()) {
     const bool other = entry.name == "refs" || entry.name.starts_with(kRemoving);
@@ -118,10 +125,12 @@ void list_user(const std::string& place, const SafeDirectory& top, uid_t owner,
         if (reference.copy == entry.name) item.references.push_back(reference.who);
       }
       items.push_back(std::move(item));
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::permission) throw;  // for its owner alone
+    } catch (const Error&) {
+      // Not for us, or made to disturb; of what is our own nothing may be passed over.
+      if (owner == ::geteuid()) throw;
     }
   }
+  return items;
 }
 
 }  // namespace
@@ -136,9 +145,9 @@ std::vector<StagedItem> list_staged(const std::vector<std::string>& places) {
       try {
         const std::optional<SafeDirectory> top = place.find(entry.name);
         if (!top || top->ownership().user != *owner) continue;  // somebody took that name
-        list_user(path, *top, *owner, items);
-      } catch (const Error& error) {
-        if (error.kind() != ErrorKind::permission) throw;  // another user's: none of our business
+        for (StagedItem& item : list_user(path, *top, *owner)) items.push_back(std::move(item));
+      } catch (const Error&) {
+        if (*owner == ::geteuid()) throw;  // another user's: none of our business
       }
     }
   }
@@ -189,9 +198,10 @@ CleanResult clean_staged(const CleanOptions& options) {
       if (error.kind() != ErrorKind::permission || !options.places.empty()) throw;
     }
     if (!top) continue;
-    if (options.only.empty()) drop_references_of_job(*top);
-    for (StagedItem& item : list_staged({place})) {
-      if (!item.own || (!options.only.empty() && item.directory != options.only)) continue;
+    // Who asks by age, or about one copy, tidies up: the job may still need what it has staged.
+    if (!options.older_s && options.only.empty()) drop_references_of_job(*top);
+    for (StagedItem& item : list_user(place, *top, ::geteuid())) {
+      if (!options.only.empty() && item.directory != options.only) continue;
       const bool old = !options.older_s || item.age_s > *options.older_s;
       if (!old || (!options.all && !item.references.empty())) {
         result.kept.push_back(std::move(item));

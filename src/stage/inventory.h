@@ -43,7 +43,7 @@ struct CleanResult {
 };
 
 /// Removes copies of this user that nobody needs. Within a job, what it needed counts as not needed
-/// any more, unless it is about one copy only.
+/// any more, unless only what is older, or one copy, is asked for.
 CleanResult clean_staged(const CleanOptions& options);
 
 }  // namespace stoker

@@ -3,10 +3,13 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "os/safe_directory.h"
+#include "stage/heartbeat.h"
 #include "stage/staged_copy.h"
 
 namespace stoker {
@@ -26,16 +29,24 @@ struct Reference {
 /// part of. Gone with the object; the job's stays.
 class HeldReference {
  public:
-  /// `top` is the directory of this user at the place.
-  HeldReference(const SafeDirectory& top, const StageModes& modes, uid_t owner,
-                const std::string& copy, const std::string& mark, bool for_job);
+  /// `top` is the directory of this user at the place. What other hosts see of it is as old as
+  /// `pause` at most.
+  HeldReference(const SafeDirectory& top, std::optional<gid_t> group, uid_t owner,
+                const std::string& copy, const std::string& mark, bool for_job,
+                std::chrono::milliseconds pause = kHeartbeat);
   ~HeldReference();
   HeldReference(const HeldReference&) = delete;
   HeldReference& operator=(const HeldReference&) = delete;
 
+  /// Whether this object has made it, for its process or for the job. What the job had before is
+  /// of somebody who needed the copy earlier.
+  bool made(const Reference& reference) const;
+
  private:
   SafeDirectory directory_;
   std::string name_;
+  std::string job_name_;  // empty where the job's was there, or there is no job
+  std::optional<Heartbeat> heartbeat_;
 };
 
 /// The job that this process is part of has no need for any copy any more.
@@ -44,8 +55,9 @@ void drop_references_of_job(const SafeDirectory& top);
 /// Those of processes of this user that are no more.
 void remove_dead_references(const SafeDirectory& top);
 
-/// References at a place to copies of `owner` that still count, by whomever they are. Those of this
-/// user that do not count any more are removed.
+/// References at a place to copies of `owner` that still count: the owner's, and those of others
+/// whose directories are of the group that may read them. Those of this user that do not count any
+/// more are removed.
 std::vector<Reference> live_references(const SafeDirectory& place, uid_t owner);
 
 }  // namespace stoker

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "base/crc32c.h"
 #include "base/error.h"
@@ -45,7 +47,15 @@ class Copy {
         shard_(shard),
         to_(to),
         to_path_(to_path),
-        options_(options) {}
+        options_(options) {
+    // By its path: another file may have got its name meanwhile.
+    struct stat status {};
+    const FileInfo info = from_->info();
+    if (hints_ >= 0 && (::fstat(hints_, &status) != 0 || status.st_ino != info.inode ||
+                        status.st_dev != info.device)) {
+      ::close(std::exchange(hints_, -1));
+    }
+  }
   ~Copy() {
     if (hints_ >= 0) ::close(hints_);
   }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -21,10 +20,13 @@
 #include "base/units.h"
 #include "index/build_index.h"
 #include "os/node.h"
+#include "os/scratch_directory.h"
 #include "pack/pack.h"
 #include "probe/probe.h"
 #include "stage/choose_place.h"
 #include "stage/copy_run.h"
+#include "stage/failures.h"
+#include "stage/heartbeat.h"
 #include "stage/references.h"
 #include "stage/source_identity.h"
 #include "stage/staged_copy.h"
@@ -45,31 +47,6 @@ unsigned jobs_for(unsigned wanted) {
   return wanted != 0 ? wanted : std::clamp(2 * usable_cores(), kLeast, kMost);
 }
 
-Error no_room(const std::string& place, uint64_t needed, uint64_t room) {
-  return {
-      ErrorKind::io,
-      fmt::format("{}: {} are needed, {} are free: choose another place, add --partial to stage "
-                  "what fits, or make room (stoker stage --clean)",
-                  printable(place), format_bytes(needed), format_bytes(room)),
-      ENOSPC};
-}
-
-/// What a failure at the place means, and what to do.
-Error explained(const Error& error, const std::string& place) {
-  std::string advice;
-  if (error.os_error() == ENOSPC || error.os_error() == EDQUOT) {
-    advice = fmt::format(
-        "{} is full, or your quota there is: what is staged stays; make room (stoker "
-        "stage --clean), or add --partial, and run again to go on",
-        printable(place));
-  } else if (std::error_code failed; !fs::is_directory(place, failed)) {
-    advice = fmt::format("{} has disappeared; the source is untouched", printable(place));
-  }
-  return advice.empty()
-             ? error
-             : Error(error.kind(), fmt::format("{} ({})", error.what(), advice), error.os_error());
-}
-
 }  // namespace
 
 struct Stager::State {
@@ -85,6 +62,7 @@ struct Stager::State {
   std::optional<StagedCopy> copy;
   std::optional<HeldReference> reference;
   std::optional<GroupCopy> theirs;
+  std::optional<PackResult> packed_by_them;
 
   void choose(uint64_t bytes);
   void open_copy(uint64_t identity);
@@ -96,6 +74,7 @@ struct Stager::State {
   void write_state(const StageResult& result);
   StageResult copy_shards();
   StageResult pack_files();
+  PackOptions packing_options() const;
   PackResult pack_here();
   void remove_changed();
 };
@@ -127,7 +106,7 @@ void Stager::State::open_copy(uint64_t identity) {
       reference.reset();
       top = own_directory(target.place, group, true);
       copy.emplace(*top, name, group);
-      reference.emplace(*top, copy->modes, ::geteuid(), name, mark, options.for_job);
+      reference.emplace(*top, group, ::geteuid(), name, mark, options.for_job);
       const std::optional<FileInfo> there = top->info(name), own = copy->directory.info(".");
       if (there && own && there->inode == own->inode) break;
     } catch (const Error& error) {
@@ -142,12 +121,25 @@ bool Stager::State::use_copy_of_group(gid_t group, const std::string& name) {
   theirs = copy_of_group(target.place, name, group);
   if (!theirs) return false;
   top = own_directory(target.place, group, true);
-  reference.emplace(*top, theirs->modes, theirs->owner, name, mark, options.for_job);
-  // It may have been cleaned before it was referred to.
+  reference.emplace(*top, group, theirs->owner, name, mark, options.for_job);
+  // It may have been cleaned before it was referred to. What was packed has its name from the
+  // source's path alone, so its contents may be those of yesterday.
   theirs = copy_of_group(target.place, name, group);
+  if (theirs && target.packed) {
+    packed_by_them = packed_already(target.source, theirs->directory + "/data", packing_options());
+    if (!packed_by_them) theirs.reset();
+  }
   if (!theirs) return false;
   aim_at(theirs->directory);
   return true;
+}
+
+PackOptions Stager::State::packing_options() const {
+  PackOptions packing;
+  packing.shard_size = kPackedShard;
+  packing.jobs = options.jobs;
+  packing.progress = options.progress;
+  return packing;
 }
 
 void Stager::State::aim_at(const std::string& directory) {
@@ -165,6 +157,11 @@ void Stager::State::check_room(CopyRun& run) {
   wanted.clear();
   for (size_t i = 0; i < shards.size(); ++i) {
     if (run.present(i)) continue;
+    // Who brings a shard has room for it, and a part of it lies there already.
+    if (run.on_its_way(i)) {
+      wanted.push_back(i);
+      continue;
+    }
     missing.push_back(i);
     needed += shards[i].size;
   }
@@ -185,6 +182,7 @@ void Stager::State::check_room(CopyRun& run) {
 Stager::Stager(const std::string& dataset, const StageOptions& options)
     : state_(std::make_unique<State>()) {
   State& state = *state_;
+  remove_abandoned_scratch();
   state.options = options;
   state.mark = work_mark();
   state.target.source = dataset;
@@ -264,7 +262,9 @@ StageResult Stager::State::result_of_group() const {
   }
   // They verified it; a full index is there to do it again.
   result.staged_bytes = result.reused_bytes = result.bytes;
-  result.complete = result.verified = result.missing_shards == 0;
+  result.complete = result.missing_shards == 0;
+  if (packed_by_them) result.faults = packed_by_them->left_out;
+  result.verified = result.complete && result.faults.empty();
   result.target = target;
   return result;
 }
@@ -305,7 +305,7 @@ StageResult Stager::State::copy_shards() {
 /// What was packed of other contents goes, unless somebody still reads it.
 void Stager::State::remove_changed() {
   for (const Reference& other : live_references(SafeDirectory(target.place), ::geteuid())) {
-    if (other.copy != copy->name || other.who.ends_with(mark)) continue;
+    if (other.copy != copy->name || reference->made(other)) continue;
     throw Error(
         ErrorKind::io,
         fmt::format("{}: the source has changed since it was staged, and the copy is in use "
@@ -316,10 +316,7 @@ void Stager::State::remove_changed() {
 }
 
 PackResult Stager::State::pack_here() {
-  PackOptions packing;
-  packing.shard_size = kPackedShard;
-  packing.jobs = options.jobs;
-  packing.progress = options.progress;
+  const PackOptions packing = packing_options();
   try {
     return pack(target.source, target.data, packing);
   } catch (const Error& error) {
@@ -356,10 +353,12 @@ StageResult Stager::run() {
   if (state.theirs) return state.result_of_group();
   const auto begin = std::chrono::steady_clock::now();
   try {
-    const Heartbeat heartbeat(*state.copy, state.mark);
+    const SafeDirectory part = state.copy->parts.make(state.mark, state.copy->modes.directory);
+    const Heartbeat heartbeat([&part] { part.touch(); });
     StageResult result = state.target.packed ? state.pack_files() : state.copy_shards();
     result.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    state.copy->give_to_group();
     state.write_state(result);
     // Of whoever died while this was at it.
     state.copy->remove_leftovers();

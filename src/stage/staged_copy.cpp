@@ -53,6 +53,21 @@ void check_own(const SafeDirectory& top) {
   }
 }
 
+void give_tree(const SafeDirectory& directory, gid_t group) {
+  const StageModes modes = modes_for(group);
+  for (const DirectoryEntry& entry : directory.list()) {
+    if (entry.kind == FileKind::directory) {
+      give_tree(make_for(directory, entry.name, group), group);
+    } else if (entry.kind == FileKind::file) {
+      const Ownership now = directory.ownership(entry.name).value_or(Ownership{});
+      if (now.group == group && now.mode == modes.file) continue;
+      directory.give_file(entry.name, group, modes.file);
+    }
+  }
+}
+
+}  // namespace
+
 StageModes modes_for(std::optional<gid_t> group) {
   return group ? StageModes{02750, 0640} : StageModes{};
 }
@@ -61,14 +76,13 @@ SafeDirectory make_for(const SafeDirectory& in, const std::string& name,
                        std::optional<gid_t> group) {
   SafeDirectory made = in.make(name, modes_for(group).directory);
   if (group && made.ownership().group != *group) made.set_group(*group);
-  // Once for a group, a copy stays that: others may be reading it.
-  if (group && (made.ownership().mode & 07777U) != modes_for(group).directory) {
+  if (group && made.ownership().mode != modes_for(group).directory) {
     made.set_mode(modes_for(group).directory);
   }
   return made;
 }
 
-}  // namespace
+std::string directory_of_user(uid_t user) { return fmt::format("{}{}", kOwnPrefix, user); }
 
 std::optional<uid_t> user_of_directory(std::string_view name) {
   uid_t user = 0;
@@ -98,7 +112,7 @@ std::optional<SafeDirectory> own_directory(const std::string& place, std::option
                                            bool create) {
   const SafeDirectory at(place);
   check_place(at);
-  const std::string name = fmt::format("{}{}", kOwnPrefix, ::geteuid());
+  const std::string name = directory_of_user(::geteuid());
   std::optional<SafeDirectory> own = at.find(name);
   if (!own && !create) return std::nullopt;
   if (own) check_own(*own);  // before anything is changed
@@ -107,8 +121,10 @@ std::optional<SafeDirectory> own_directory(const std::string& place, std::option
   return made;
 }
 
-StagedCopy::StagedCopy(const SafeDirectory& top, std::string copy_name, std::optional<gid_t> group)
+StagedCopy::StagedCopy(const SafeDirectory& top, std::string copy_name,
+                       std::optional<gid_t> readers)
     : name(std::move(copy_name)),
+      group(readers),
       modes(modes_for(group)),
       directory(make_for(top, name, group)),
       data(make_for(directory, "data", group)),
@@ -123,11 +139,17 @@ void StagedCopy::write_state(const Json& state, const std::string& mark) const {
   part.remove(kStateName);
   const int file = part.create(kStateName, modes.file);
   const std::string text = state.dump(1) + "\n";
-  const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const int cause = errno;
+  const ssize_t put = ::write(file, text.data(), text.size());
+  const int cause = put < 0 ? errno : ENOSPC;  // a part of it: there is no room for the rest
   ::close(file);
-  if (!written) throw system_error(part.path() + "/" + kStateName, "cannot write", cause);
+  if (put != static_cast<ssize_t>(text.size())) {
+    throw system_error(part.path() + "/" + kStateName, "cannot write", cause);
+  }
   part.rename(kStateName, directory, kStateName);
+}
+
+void StagedCopy::give_to_group() const {
+  if (group) give_tree(data, *group);
 }
 
 bool StagedCopy::at_work(const std::string& mark) const {
@@ -178,6 +200,11 @@ Json read_state(const SafeDirectory& copy) {
   }
 }
 
+bool says_complete(const Json& state) {
+  const auto found = state.is_object() ? state.find("complete") : state.end();
+  return found != state.end() && found->is_boolean() && found->get<bool>();
+}
+
 std::optional<GroupCopy> copy_of_group(const std::string& place, const std::string& name,
                                        gid_t group) {
   const SafeDirectory at(place);
@@ -193,13 +220,10 @@ std::optional<GroupCopy> copy_of_group(const std::string& place, const std::stri
       if (!top || !is_of(*top, *user)) continue;
       const std::optional<SafeDirectory> copy = top->find(name);
       if (!copy || !is_of(*copy, *user)) continue;
-      const Json state = read_state(*copy);
-      if (state.is_object() && state.value("complete", false)) {
-        return GroupCopy{copy->path(), *user, modes_for(group)};
+      if (says_complete(read_state(*copy))) {
+        return GroupCopy{copy->path(), *user};
       }
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::permission) throw;  // not for us
-    } catch (const Json::exception&) {  // a state that says something else by that word
+    } catch (const Error&) {  // not for us, or no copy at all: then we make our own
     }
   }
   return std::nullopt;

@@ -3,7 +3,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,6 +35,8 @@ struct StageModes {
   uint32_t directory = 0700, file = 0600;
 };
 
+/// The name of a user's directory at a place.
+std::string directory_of_user(uid_t user);
 /// Whose directory at a place has this name; nothing where it is no such name.
 std::optional<uid_t> user_of_directory(std::string_view name);
 
@@ -47,17 +48,27 @@ gid_t group_named(const std::string& name);
 std::optional<SafeDirectory> own_directory(const std::string& place, std::optional<gid_t> group,
                                            bool create);
 
+StageModes modes_for(std::optional<gid_t> group);
+/// A directory of ours, made where there is none. What is for a group once stays that: others may
+/// be reading it.
+SafeDirectory make_for(const SafeDirectory& in, const std::string& name,
+                       std::optional<gid_t> group);
+
 /// One copy.
 struct StagedCopy {
   /// `top` is the user's directory.
-  StagedCopy(const SafeDirectory& top, std::string copy_name, std::optional<gid_t> group);
+  StagedCopy(const SafeDirectory& top, std::string copy_name, std::optional<gid_t> readers);
 
   std::string name;
+  std::optional<gid_t> group;
   StageModes modes;
   SafeDirectory directory, data, claims, parts, done;
 
   /// Replaces state.json.
   void write_state(const Json& state, const std::string& mark) const;
+  /// Lets the group read all of the dataset: what was staged for this user alone, and what was
+  /// written as the umask says.
+  void give_to_group() const;
   /// Whether the process behind a work mark may still be at it.
   bool at_work(const std::string& mark) const;
   /// What processes that are no more have left: claims, unfinished files.
@@ -86,11 +97,13 @@ class Claim {
 /// What state.json says; null where there is none, or it cannot be understood.
 Json read_state(const SafeDirectory& copy);
 
+/// Whether a state is that of a complete copy. It may be somebody else's, and say anything.
+bool says_complete(const Json& state);
+
 /// A complete copy that somebody else of the group has made.
 struct GroupCopy {
   std::string directory;
   uid_t owner = 0;
-  StageModes modes;
 };
 /// Nothing where there is none that its owner alone, and nobody else, may change.
 std::optional<GroupCopy> copy_of_group(const std::string& place, const std::string& name,
@@ -99,9 +112,7 @@ std::optional<GroupCopy> copy_of_group(const std::string& place, const std::stri
 /// Names one piece of work of this process: its mark, and a number that no other piece has.
 std::string work_mark();
 /// Whether the process behind a work mark may still be at it. Of another host that can only be told
-/// by the time at which it wrote something in `directory` last; see kHeartbeat.
+/// by the time at which it wrote something in `directory` last: see Heartbeat.
 bool may_be_at_work(std::string_view mark, const SafeDirectory& directory, int64_t written_ns);
-/// How often who is at work touches its directory in `parts`.
-inline constexpr std::chrono::seconds kHeartbeat{60};
 
 }  // namespace stoker

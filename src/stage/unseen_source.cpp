@@ -58,7 +58,7 @@ std::optional<StageResult> copy_of_unseen(const std::string& dataset, const Stag
   if (!item) return std::nullopt;
   const std::optional<SafeDirectory> top = own_directory(item->place, std::nullopt, false);
   if (!top) return std::nullopt;
-  const HeldReference reference(*top, StageModes{}, ::geteuid(),
+  const HeldReference reference(*top, std::nullopt, ::geteuid(),
                                 fs::path(item->directory).filename().string(), work_mark(),
                                 options.for_job);
   StageResult result;

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shim that strikes at the n-th call with which the program changes the file system; see kill_at.c."""
+"""What strikes: a shim at the n-th call with which the program changes the file system (see kill_at.c), and other users."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from samples import image_folder
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +30,25 @@ def count_calls(shim, stoker_cli, tmp_path):
         return calls
 
     return count
+
+
+@pytest.fixture
+def scratch(as_other_user):
+    """Where everybody writes, as on a node."""
+    if os.geteuid() != 0:
+        pytest.fail("needs two users: run the tests as root")
+    path = as_other_user.directory / "scratch"
+    path.mkdir()
+    path.chmod(0o1777)
+    return path
+
+
+@pytest.fixture
+def shared(as_other_user, stoker_cli):
+    source = as_other_user.directory / "source"
+    image_folder(source)
+    packed = as_other_user.directory / "packed"
+    stoker_cli("pack", source, packed, "--shard-size", "12K")
+    for path in [packed, *packed.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return packed

@@ -63,6 +63,61 @@ def test_task_that_fails_is_submitted_again(cluster, place):
     assert contents(place / "packed") == contents(place / "alone")
 
 
+def test_samples_that_cannot_be_read_fail_no_task(cluster, place):
+    """They are said at the end, and are no reason to do it all again."""
+    os.mkfifo(place / "photos/odd.bin")
+    finished = cluster.stoker(
+        "pack", place / "photos", place / "packed", "--slurm", "--tasks", 2, "--json", cwd=place, status=1
+    )
+    assert [fault["shard"] for fault in finished.json["left_out"]] == ["odd.bin"]
+    assert len(next(place.glob("stoker-jobs/*/jobs")).read_text().split()) == 3
+
+
+@pytest.fixture(scope="module")
+def shim(cluster) -> Path:
+    """tests/faults/kill_at.c, where all nodes see it."""
+    library = cluster.shared / "kill_at.so"
+    source = Path(__file__).parents[1] / "faults/kill_at.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    return library
+
+
+def test_task_that_is_killed_in_its_midst_is_submitted_again(cluster, place, shim):
+    """SIGKILL after half of a write of a shard, on its node; the others go on, and so does the task when it runs again."""
+    line = ["pack", place / "photos", place / "packed", "--shard-size", "100k", "--slurm", "--tasks", 4, "--jobs", 1]
+    submitted = cluster.stoker(*line, "--sbatch=--hold", "--no-wait", "--json", cwd=place).json
+    jobs = Path(submitted["directory"])
+    # The scripts that were submitted are the controller's; those that lie here are for the second time.
+    cluster.run("scancel", *submitted["jobs"])
+    for script in jobs.glob("*.sh"):
+        script.write_text(script.read_text().replace("#SBATCH --hold\n", ""))
+    part = jobs / "stoker-pack-part.sh"
+    strike = f"""if [[ $SLURM_ARRAY_TASK_ID == 2 && ! -e {jobs}/struck ]]; then
+  touch {jobs}/struck
+  export LD_PRELOAD={shim} KILL_AT=12 KILL_HOW=half
+fi
+"""
+    part.write_text(part.read_text().replace("set -euo pipefail\n", "set -euo pipefail\n" + strike, 1))
+    numbers = []
+    for name, after in (("plan", ""), ("part", "afterok"), ("finish", "afterany")):
+        more = [f"--dependency={after}:{':'.join(numbers)}"] if after else []
+        numbers.append(cluster.run("sbatch", "--parsable", *more, jobs / f"stoker-pack-{name}.sh", cwd=place).stdout.strip())
+    (jobs / "jobs").write_text("\n".join(numbers) + "\n")
+    end = time.monotonic() + 90
+    unfinished = set()
+    while not (jobs / "status").exists():
+        unfinished |= {path.name for path in (place / "packed").glob(".*.stoker-tmp")}
+        assert time.monotonic() < end, (jobs / "jobs").read_text()
+        time.sleep(0.02)
+    assert (jobs / "status").read_text() == "0\n"
+    assert cluster.wait(f"{numbers[1]}_2") == "FAILED"
+    # The shell's 137, from which sacct takes 128 away.
+    assert cluster.run("sacct", "-nXP", "-j", f"{numbers[1]}_2", "-o", "ExitCode").stdout == "9:0\n"
+    assert "killed by signal 9" in cluster.stoker("job", f"{numbers[1]}_2").stdout
+    assert unfinished and len((jobs / "jobs").read_text().split()) == 5
+    assert contents(place / "packed") == contents(place / "alone")
+
+
 def test_plan_and_parts_by_hand(cluster, place):
     line = ["pack", place / "photos", place / "packed", "--shard-size", "100k"]
     refused = cluster.stoker(*line, "--part", "1/2", status=2)

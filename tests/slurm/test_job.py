@@ -2,6 +2,7 @@
 """stoker job on a real Slurm: figures beside the kernel's and seff's formulas, every state, and what goes wrong."""
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -14,6 +15,8 @@ from slurm_cluster import NOBODY
 from stoker_program import program
 
 FOOTPRINT = Path(__file__).with_name("footprint.py")
+# 30 for the whole proof: STOKER_FOOTPRINT_SECONDS=30 pytest tests/slurm/test_job.py -k known
+SECONDS = int(os.environ.get("STOKER_FOOTPRINT_SECONDS", "12"))
 EVIL = "a'b\"c;$(touch pwned)|`id`\x1f9\n1.batch\x1fCOMPLETED"
 
 
@@ -28,10 +31,13 @@ def jobs(cluster):
     )
     made = {
         "known": cluster.submit(
-            f"srun {python} {FOOTPRINT} 1500 2 12 {cluster.shared}/truth.json", "-c4", "--mem=4G", "--time=60"
+            f"srun {python} {FOOTPRINT} 1500 2 {SECONDS} {cluster.shared}/truth.json", "-c4", "--mem=4G", "--time=60"
         ),
         "timeout": cluster.submit("sleep 300", "--time=1", "--mem=100M"),
         "memory": cluster.submit(f"srun {python} {FOOTPRINT} 900 1 20", "--mem=300M"),
+        "memory of the script": cluster.submit(f"exec {python} {FOOTPRINT} 900 1 20", "--mem=300M"),
+        "memory of a step": cluster.submit(f"srun {python} {FOOTPRINT} 900 1 20; true", "--mem=300M"),
+        "as tasks": cluster.submit(f"{python} {FOOTPRINT} 50 1 11", "-n4", "--mem=300M", "--time=5"),
         "failed": cluster.submit("exit 3", "--mem=100M"),
         "cancelled": cluster.submit("sleep 300", "--mem=100M"),
         "running": cluster.submit(f"srun {python} {FOOTPRINT} 100 1 60", "--mem=400M", "-c2"),
@@ -79,13 +85,16 @@ def test_known_footprint(cluster, jobs):
     assert used["cpu_s"] == pytest.approx(truth["cpu_s"], rel=0.03)
     assert used["memory_bytes"] == pytest.approx(truth["memory"], rel=0.03)
     assert used["memory_bytes"] == pytest.approx(1.5e9, rel=0.03)
+    # Slurm counts whole seconds, from before the process is there until after it has gone.
+    assert truth["seconds"] - 1 <= used["seconds"] <= truth["seconds"] + 3
+    assert efficiency["cpu"] == pytest.approx(truth["cpu_s"] / (4 * used["seconds"]), rel=0.03)
     assert (efficiency["cpu"], efficiency["memory"]) == pytest.approx(seff(cluster, jobs["known"]), rel=1e-9)
     assert document["asked"] == {"nodes": 1, "cores": 4, "memory_bytes": 4 << 30, "gpus": None, "seconds": 3600}
     assert [step["step"] for step in document["steps"]] == ["batch", "0"]
     lines = [finding["line"] for finding in document["findings"]]
-    assert "#SBATCH --mem=2G" in lines
+    assert "#SBATCH --mem=3G" in lines
     assert "#SBATCH --time=00:05:00" in lines
-    assert re.search(r"--cpus-per-task=[12]\b", " ".join(lines))
+    assert re.search(r"--ntasks=1 --cpus-per-task=[12]\b", " ".join(lines))
     accepted(cluster, lines)
 
 
@@ -93,7 +102,7 @@ def test_text_has_the_lines(cluster, jobs):
     cluster.wait(jobs["known"])
     text = cluster.stoker("job", str(jobs["known"])).stdout
     assert "COMPLETED: it ended well" in text
-    assert re.search(r"asked 4\.29 GB, peak 1\.5\d GB\n  #SBATCH --mem=2G\n", text)
+    assert re.search(r"asked 4\.29 GB, peak 1\.5\d GB\n  #SBATCH --mem=3G\n", text)
 
 
 @pytest.mark.parametrize(
@@ -158,12 +167,30 @@ def test_several_nodes_and_tasks(cluster, jobs):
     accepted(cluster, lines)
 
 
-def test_out_of_memory(cluster, jobs):
-    cluster.wait(jobs["memory"])
-    document = cluster.stoker("job", str(jobs["memory"]), "--json").json
-    lines = [finding["line"] for finding in document["findings"]]
-    assert [line for line in lines if line.startswith("#SBATCH --mem=")] in (["#SBATCH --mem=1G"], ["#SBATCH --mem=2G"])
-    accepted(cluster, lines)
+@pytest.mark.parametrize(
+    ("name", "state"), [("memory", "FAILED"), ("memory of the script", "FAILED"), ("memory of a step", "COMPLETED")]
+)
+def test_out_of_memory(cluster, jobs, name, state):
+    """Slurm cancels the step that has more than was asked for; what becomes of the job is up to its script."""
+    assert cluster.wait(jobs[name]) == state
+    document = cluster.stoker("job", str(jobs[name]), "--json").json
+    (finding,) = (each for each in document["findings"] if each["line"].startswith("#SBATCH --mem="))
+    assert finding["what"].startswith("asked 315 MB, which was not enough: that probably ended it, at ")
+    assert finding["line"] in ("#SBATCH --mem=1G", "#SBATCH --mem=2G")
+    accepted(cluster, [finding["line"]])
+
+
+def test_cores_that_were_asked_for_as_tasks(cluster, jobs):
+    """With the line as printed the job gets what it was told to ask for, whatever its script says about tasks."""
+    cluster.wait(jobs["as tasks"])
+    document = cluster.stoker("job", str(jobs["as tasks"]), "--json").json
+    assert document["granted"]["cores"] == 4
+    (line,) = (each["line"] for each in document["findings"] if "cpus-per-task" in each["line"])
+    script = cluster.shared / "tasks.sh"
+    script.write_text(f"#!/bin/bash\n#SBATCH -n4\n{line}\ntrue\n")
+    again = int(cluster.run("sbatch", "--parsable", "--output=/dev/null", script).stdout)
+    cluster.wait(again)
+    assert cluster.stoker("job", str(again), "--json").json["granted"]["cores"] == 1
 
 
 def test_names_of_jobs_are_only_names(cluster, jobs):
@@ -260,7 +287,7 @@ def test_python(cluster, jobs, monkeypatch):
     cluster.wait(jobs["known"])
     result = stoker.job(jobs["known"])
     assert result.document == cluster.stoker("job", str(jobs["known"]), "--json").json
-    assert "#SBATCH --mem=2G" in [finding.line for finding in result.findings]
+    assert "#SBATCH --mem=3G" in [finding.line for finding in result.findings]
     assert stoker.job(str(jobs["array"])).parts[0].kind == "job"
     assert str(jobs["known"]) in [each.id for each in stoker.job(days=1)]
     with pytest.raises(FileNotFoundError):

@@ -2,11 +2,14 @@
 """`stoker stage` in jobs of a real Slurm: on every node, shared by jobs, cleaned when they are gone, stopped by SIGTERM."""
 
 import json
+import os
 import shlex
 import time
+from pathlib import Path
 
 import pytest
 from samples import image_folder
+from slurm_cluster import NOBODY
 from stoker_program import program
 
 
@@ -77,6 +80,65 @@ def test_jobs_share_a_copy_and_the_last_one_cleans(cluster, packed):
     third = cluster.submit(clean, "-w", "n3")
     assert cluster.wait(third) == "COMPLETED"
     assert len(document(output(cluster, third))["removed"]) == 1
+
+
+def test_filters_of_the_user_hide_no_job(cluster, packed):
+    """What squeue shows is the user's to choose; which copies are needed is not. Tidying up by age takes nothing from a job either."""
+    stage, clean = words(program(), "stage", packed, "/scr"), words(program(), "stage", "--clean", "/scr")
+    filters = "SQUEUE_STATES=PENDING SQUEUE_PARTITION=short SQUEUE_ACCOUNT=none SQUEUE_NAMES=x SQUEUE_USERS=nobody"
+    script = f"{stage} >/dev/null; {clean} --older 1d; env -u SLURM_JOB_ID {filters} {clean}; {clean}"
+    job = cluster.submit(script, "-w", "n2")
+    assert cluster.wait(job) == "COMPLETED"
+    text = output(cluster, job)
+    assert text.count(f"used by job {job}") == 2, text
+    assert text.rstrip().endswith("in 1 copy"), text
+
+
+@pytest.fixture
+def private_jobs(cluster):
+    """The site shows users their own jobs only; until the test ends."""
+    path = cluster.directory / "slurm.conf"
+    before = path.read_text()
+    path.write_text(before + "PrivateData=jobs\n")
+    cluster.run("scontrol", "reconfigure")
+    yield
+    path.write_text(before)
+    cluster.run("scontrol", "reconfigure")
+
+
+def test_jobs_that_the_site_hides_keep_what_they_share(cluster, packed, private_jobs):
+    place = cluster.shared / "scratch of all"
+    place.mkdir(mode=0o1777)
+    place.chmod(0o1777)
+    group = cluster.run("id", "-gn", "nobody").stdout.strip()
+    staged = cluster.stoker("stage", packed, place, "--group", group, "--json", user=NOBODY).json
+    copy = Path(staged["path"]).parent.name
+    job = cluster.submit("sleep 60", "--mem=100M")
+    cluster.wait(job, "RUNNING")
+    assert str(job) not in cluster.run("squeue", "-h", "-o", "%A", user=NOBODY).stdout.split()
+    # Root is in no group of nobody's: what it would leave as a member.
+    refs = place / "stoker-0/refs"
+    refs.mkdir(parents=True)
+    (refs / f"{NOBODY}:{copy}@job,{job}").touch()
+    for path in (refs.parent, refs):
+        os.chown(path, 0, NOBODY)
+        path.chmod(0o2750)
+    kept = cluster.stoker("stage", "--clean", place, "--json", user=NOBODY).json
+    assert [item["references"] for item in kept["kept"]] == [[f"job,{job}"]]
+    cluster.run("scancel", job)
+
+
+def test_a_source_that_changed_is_staged_again_in_a_job(cluster):
+    """The job that stages is not in its own way; what it has staged before is."""
+    photos = cluster.shared / "changing"
+    image_folder(photos, per_class=3)
+    stage, clean = words(program(), "stage", photos, "/scr"), words(program(), "stage", "--clean", "/scr")
+    cluster.run("srun", "-w", "n2", "bash", "-c", stage)
+    (photos / "cat/new.jpg").write_bytes(b"new")
+    job = cluster.submit(f"{stage} --json >again || exit 1; echo newer >{photos}/cat/newer.jpg; {stage}; {clean}", "-w", "n2")
+    assert cluster.wait(job) == "COMPLETED", output(cluster, job)
+    assert json.loads((cluster.shared / "jobs-0/again").read_text())["samples"] == 10
+    assert f"the copy is in use (job,{job})" in output(cluster, job)
 
 
 def test_cancelled_jobs_leave_what_can_be_resumed(cluster, packed):
