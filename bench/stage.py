@@ -6,7 +6,8 @@
 SOURCE and PLACE are directories, on two file systems where that is what is to be measured; about twice the data is written to
 PLACE at a time, and all of it is removed at the end. --cold makes the kernel forget the source before each run. Prints the
 seconds of each tool (the median of the rounds), their ratio to those of stoker, and how stoker's rate compares with the slower
-of what fio reads at SOURCE and writes at PLACE with as many threads and requests as large.
+of what fio reads at SOURCE and writes at PLACE with as many threads: requests of 4 MiB past the page cache, and for the small
+files as many files of that size, read whole.
 """
 
 import argparse
@@ -86,11 +87,16 @@ def verify(tool, source, target, output):
             assert filecmp.cmp(file, target / file.relative_to(source), shallow=False), file
 
 
-def fio(kind, directory, size):
-    """Bytes a second of sequential requests of 4 MiB by as many threads, past the page cache or synced."""
-    words = ["fio", "--output-format=json", f"--name={kind}", f"--directory={directory}", f"--rw={kind}", "--bs=4M", "--ioengine=psync"]
-    words += [f"--numjobs={THREADS}", f"--size={size // THREADS}", "--group_reporting", "--end_fsync=1", "--thread"]
-    words += ["--direct=1"] if kind == "read" else []
+def fio(kind, directory, size, files=None):
+    """Bytes a second of sequential requests of 4 MiB by as many threads, past the page cache or synced; of `files`, of as many files."""
+    words = ["fio", "--output-format=json", f"--name={kind}", f"--directory={directory}", f"--rw={kind}", "--ioengine=psync"]
+    words += [f"--numjobs={THREADS}", "--group_reporting", "--thread"]
+    if files:  # fio makes them, and has the kernel forget them
+        words += [f"--nrfiles={files // THREADS}", f"--filesize={size // files}", f"--bs={size // files}"]
+        words += ["--file_service_type=sequential", "--openfiles=64"]
+    else:
+        words += ["--bs=4M", f"--size={size // THREADS}", "--end_fsync=1"]
+        words += ["--direct=1"] if kind == "read" else []
     done = subprocess.run(words, capture_output=True, check=True)
     for file in directory.glob(f"{kind}.*"):
         file.unlink()
@@ -149,10 +155,11 @@ def main():
             "small files": measure("small files", work / "files", place, options),
         }
         size = options.shards * options.shard_size
-        read, write = fio("read", work, size), fio("write", place, size)
-        print(f"\nfio: reads {read / 1e6:.0f} MB/s at SOURCE, writes {write / 1e6:.0f} MB/s at PLACE")
+        write = fio("write", place, size)
+        reads = {"shards": fio("read", work, size), "small files": fio("read", work, options.files * options.size, options.files)}
+        print(f"\nfio writes {write / 1e6:.0f} MB/s at PLACE")
         for name, rate in rates.items():
-            print(f"  {name}: stoker at {rate / min(read, write):.2f} of the slower one")
+            print(f"  {name}: fio reads {reads[name] / 1e6:.0f} MB/s at SOURCE; stoker at {rate / min(reads[name], write):.2f} of the slower one")
     finally:
         shutil.rmtree(work, ignore_errors=True)
         shutil.rmtree(place, ignore_errors=True)
