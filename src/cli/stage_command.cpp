@@ -24,6 +24,7 @@
 #include "stage/inventory.h"
 #include "stage/stage.h"
 #include "stage/stage_document.h"
+#include "stage/unseen_source.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
@@ -197,13 +198,26 @@ int run_on_staged_nodes(unsigned nodes, const Arguments& arguments, const Progre
     print_error(report);
     status = run_beside(arguments, *paths.begin());
   }
-  Progress to_the_end;  // whoever asked to stop asked the command, and waits for this
-  run_on_nodes(nodes, {"stage", "--clean", "--json"}, to_the_end);
+  std::vector<std::string> clean = {"stage", "--clean", "--json"};
+  if (arguments.rest_before_dashes() > 1) {
+    clean.push_back(fs::absolute(arguments.rest()[1]).string());
+  }
+  try {
+    const Progress to_the_end;  // whoever asked to stop asked the command, and waits for this
+    run_on_nodes(nodes, clean, to_the_end);
+  } catch (const Error& error) {  // what the command did counts
+    print_error(fmt::format("stoker: the copies were not removed: {}\n", error.what()));
+  }
   return status;
 }
 
 int run_on_staged(const Arguments& arguments, Progress& progress) {
   StageOptions options = options_of(arguments, progress);
+  // What a job before this one has brought stays for the next.
+  if (const auto brought = copy_of_unseen(arguments.rest()[0], options)) {
+    print_error(stage_report(*brought, Style{}));
+    return run_beside(arguments, brought->target.path);
+  }
   options.for_job = false;
   std::string place, directory;
   int status = kExitFailed;

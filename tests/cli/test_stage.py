@@ -342,6 +342,8 @@ def test_the_copy_of_a_source_that_cannot_be_seen(stoker_cli, packed, place):
     packed.rename(packed.with_name("elsewhere"))
     found = stoker_cli("stage", packed, place, "--json").json
     assert found["path"] == path and found["complete"] and found["reused_bytes"] == found["bytes"]
+    assert stoker_cli("stage", packed, place, "--", "echo", "{}").stdout == path + "\n"
+    assert stoker_cli("stage", packed, place, "--json").json["path"] == path, "it stays for the next"
     assert "cannot open" in stoker_cli("stage", packed.with_name("other"), place, status=1).stderr
     sorted(packed.parent.glob("place/*/*/data/*.tar"))[0].unlink()
     assert "--before-job" in stoker_cli("stage", packed, place, status=1).stderr

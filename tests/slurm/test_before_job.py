@@ -116,13 +116,14 @@ def test_script_is_shown_with_what_the_site_says(cluster, site):
 
 
 def test_a_command_beside_the_copy_on_every_node(cluster, packed_for_command):
-    """One line in the script of a job; behind it nothing is left on any node."""
+    """One line in the script of a job; behind it nothing is left on any node, also at a place that is not well known."""
     check = f"{shlex.quote(str(program()))} check {{}} >/dev/null && echo good on $SLURMD_NODENAME {{}}"
-    stage = f"{shlex.quote(str(program()))} stage {shlex.quote(str(packed_for_command))} /scr"
-    job = cluster.submit(f"{stage} -- srun --overlap -N3 -n3 bash -c {shlex.quote(check)}; srun -N3 -n3 ls -A /scr", "-N3", "-w", "n1,n2,n3")
+    stage = f"{shlex.quote(str(program()))} stage {shlex.quote(str(packed_for_command))} /scr/mine"
+    make = "srun -N3 -n3 mkdir -p /scr/mine"
+    job = cluster.submit(f"{make}; {stage} -- srun --overlap -N3 -n3 bash -c {shlex.quote(check)}; srun -N3 -n3 ls -A /scr/mine", "-N3", "-w", "n1,n2,n3")
     assert cluster.wait(job) == "COMPLETED"
     text = (cluster.shared / f"jobs-0/{job}.out").read_text()
-    assert all(f"good on n{number} /scr/stoker-0/" in text for number in (1, 2, 3)), text
+    assert all(f"good on n{number} /scr/mine/stoker-0/" in text for number in (1, 2, 3)), text
     assert not [line for line in text.splitlines() if line == "stoker-0"], "every node was cleaned"
 
 
