@@ -85,6 +85,8 @@ FlatBuilder column_table(const ArrowOutColumn& column, const OutSchema& schema) 
       if (!column.path) add_metadata(table, kArrowPathKey, kArrowPathMade);
       return table;
     }
+    case Kind::bits:
+      return field_table(column.name, ArrowType::boolean, {});
     case Kind::elements: {
       const Field& field = schema.fields[column.field];
       return elements_field(column.name, field.dtype, field.shape.value(), 0);
@@ -148,7 +150,7 @@ std::vector<ArrowOutColumn> arrow_columns(const OutSchema& schema) {
     column.field = i;
     column.name = field.name;
     if (is_elements(field.encoding)) {
-      column.kind = Kind::elements;
+      column.kind = field.dtype == DType::bool8 ? Kind::bits : Kind::elements;
     } else {
       column.kind = is_image(field) ? Kind::media : Kind::bytes;
       column.text = field.type == FieldType::text;

@@ -17,6 +17,7 @@ struct ArrowOutColumn {
     bytes,     // binary or utf8
     media,     // struct of `bytes` and `path`
     elements,  // a number, a fixed_size_list, or a list: by the field's shape
+    bits,      // a bool
   };
   Kind kind = {};
   std::string name;

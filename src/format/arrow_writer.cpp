@@ -112,6 +112,7 @@ class ArrowWriter final : public ShardWriter {
 
   void place(std::span<const OutSample> samples, ShardOutput& out) override {
     placed_.reset();
+    bits_.clear();
     if (samples.empty()) return;
     Body counted;
     lay_out(samples, counted);
@@ -126,6 +127,14 @@ class ArrowWriter final : public ShardWriter {
   }
 
   void seal(ShardOutput&) override {
+    for (const Bits& column : bits_) {
+      for (size_t i = 0; i < column.fields.size(); ++i) {
+        if (column.fields[i] == nullptr) continue;
+        if (column.values[i] != std::byte{0}) column.to[i / 8] |= std::byte{1} << (i % 8);
+        column.fields[i]->encoding = Encoding::none;  // a bit has no place of its own
+      }
+    }
+    bits_.clear();
     if (placed_) batches_.push_back(*placed_);
     placed_.reset();
   }
@@ -157,6 +166,13 @@ class ArrowWriter final : public ShardWriter {
     uint64_t body;
   };
 
+  /// A column of bools: each takes a byte until all of the group are known.
+  struct Bits {
+    std::byte* to = nullptr;
+    std::vector<OutField*> fields;
+    std::vector<std::byte> values;
+  };
+
   /// The cells of a column.
   std::vector<OutField*> cells(std::span<const OutSample> samples, uint32_t field) {
     std::vector<OutField*> found(samples.size());
@@ -170,7 +186,9 @@ class ArrowWriter final : public ShardWriter {
 
   void lay_out(std::span<const OutSample> samples, Body& body) {
     for (const ArrowOutColumn& column : columns_) {
-      if (column.kind == Kind::elements) {
+      if (column.kind == Kind::bits) {
+        lay_out_bits(samples, column, body);
+      } else if (column.kind == Kind::elements) {
         lay_out_elements(samples, column, body);
       } else if (column.kind == Kind::media) {
         lay_out_media(samples, column, body);
@@ -251,6 +269,19 @@ class ArrowWriter final : public ShardWriter {
     lay_out_bytes(paths, column.name, body);
   }
 
+  void lay_out_bits(std::span<const OutSample> samples, const ArrowOutColumn& column, Body& body) {
+    Bits bits{nullptr, cells(samples, column.field), std::vector<std::byte>(samples.size())};
+    lay_out_validity(samples.size(), body, [&](size_t i) { return bits.fields[i] != nullptr; });
+    const uint64_t size = (samples.size() + 7) / 8;
+    bits.to = body.buffer(size);
+    if (bits.to == nullptr) return;
+    std::memset(bits.to, 0, size);
+    for (size_t i = 0; i < bits.fields.size(); ++i) {
+      if (bits.fields[i] != nullptr) bits.fields[i]->data = &bits.values[i];
+    }
+    bits_.push_back(std::move(bits));
+  }
+
   void lay_out_elements(std::span<const OutSample> samples, const ArrowOutColumn& column,
                         Body& body) {
     const Field& field = schema_.fields[column.field];
@@ -303,6 +334,7 @@ class ArrowWriter final : public ShardWriter {
   bool is_file_;
   uint64_t body_begin_ = 0;
   std::optional<Batch> placed_;
+  std::vector<Bits> bits_;  // of the group that is placed
   std::vector<Batch> batches_;
 };
 
@@ -329,10 +361,7 @@ Storage storage(const Field& field, uint64_t /*samples*/) {
       return {Encoding::tf_strings, {}, {}, {}};
     case FieldType::number:
       if (field.dtype == DType::unknown) return {Encoding::npy, {}, {}, {}};
-      return {Encoding::elements,
-              field.dtype == DType::bool8 ? DType::uint8 : field.dtype,
-              std::vector<int64_t>(),
-              {}};
+      return {Encoding::elements, field.dtype, std::vector<int64_t>(), {}};
     case FieldType::array:
       if (fits_lists(field)) return {Encoding::elements, field.dtype, field.shape, {}};
       return {Encoding::npy, {}, {}, {}};

@@ -257,15 +257,18 @@ def test_every_type_survives(peer_arrow, stoker_cli, tmp_path, format):
     stoker_cli("check", tmp_path / "packed", "--compare", tmp_path / "x.arrow")
     (shard,) = (tmp_path / "packed").glob(f"*.{format}")
     printed = peer_arrow(
-        """
+        TABLES
+        + """
 import json, sys
 import pyarrow as pa
 source = open(sys.argv[1], "rb").read()
 reader = pa.ipc.open_stream(source) if sys.argv[1].endswith(".arrow") else pa.ipc.open_file(source)
 table = reader.read_all()
 table.validate(full=True)
-rows = table.to_pylist()
-print(json.dumps([{name: row[name] for name in ("caption", "int64", "tokens", "box", "grid", "float32")} for row in rows]))
+for name in NUMBERS:
+    assert table.schema.field(name).type == pa.from_numpy_dtype(name), table.schema
+names = ("caption", "int64", "tokens", "box", "grid", "float32", "bool")
+print(json.dumps([{name: row[name] for name in names} for row in table.to_pylist()]))
 """,
         shard,
     )
@@ -275,6 +278,8 @@ print(json.dumps([{name: row[name] for name in ("caption", "int64", "tokens", "b
             if isinstance(expected_value, np.ndarray):
                 expected_value = expected_value.tolist()
             assert value == expected_value, name
+    shutil.rmtree(tmp_path / "packed/.stoker")  # what pack said about it, and what a scan finds
+    stoker_cli("check", tmp_path / "packed", "--compare", tmp_path / "x.arrow")
 
 
 def test_datasets_opens_what_we_write(peer_arrow, stoker_cli, tmp_path):
