@@ -44,10 +44,8 @@ PlannedJob transfer_job(const Arguments& arguments, const std::string& dataset,
                         const std::string& place, const std::string& directory) {
   PlannedJob job{script_for(arguments, "stoker-stage", directory, transfer_defaults()), ""};
   job.script.request.nodes = 1;
-  std::vector<std::string> words = {own_program("stoker"), "stage"};
-  if (arguments.flag("--partial")) words.emplace_back("--partial");
-  if (const auto group = arguments.value("--group")) words.push_back("--group=" + *group);
-  if (const unsigned jobs = arguments.jobs()) words.push_back(fmt::format("--jobs={}", jobs));
+  std::vector<std::string> words = staging_words(arguments);
+  words.insert(words.begin(), own_program("stoker"));
   words.insert(words.end(), {dataset, place});
   job.script.body = body_with_result(directory, words);
   return job;
@@ -74,6 +72,14 @@ std::string submitted_text(const std::string& transfer, const std::optional<std:
 }
 
 }  // namespace
+
+std::vector<std::string> staging_words(const Arguments& arguments) {
+  std::vector<std::string> words = {"stage"};
+  if (arguments.flag("--partial")) words.emplace_back("--partial");
+  if (const auto group = arguments.value("--group")) words.push_back("--group=" + *group);
+  if (const unsigned jobs = arguments.jobs()) words.push_back(fmt::format("--jobs={}", jobs));
+  return words;
+}
 
 int stage_before_job(const Arguments& arguments) {
   const std::string dataset = fs::absolute(arguments.rest()[0]).lexically_normal().string();

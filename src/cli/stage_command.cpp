@@ -130,10 +130,8 @@ void refuse_contradictions(const Arguments& arguments) {
 
 /// The same command on each node of the job.
 Json stage_on_nodes(unsigned nodes, const Arguments& arguments, const Progress& progress) {
-  std::vector<std::string> words = {"stage", "--json"};
-  if (arguments.flag("--partial")) words.emplace_back("--partial");
-  if (const auto group = arguments.value("--group")) words.push_back("--group=" + *group);
-  if (const unsigned jobs = arguments.jobs()) words.push_back(fmt::format("--jobs={}", jobs));
+  std::vector<std::string> words = staging_words(arguments);
+  words.emplace_back("--json");
   for (size_t i = 0; i < arguments.rest_before_dashes(); ++i) {
     words.push_back(fs::absolute(arguments.rest()[i]).string());
   }

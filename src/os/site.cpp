@@ -7,7 +7,6 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/text.h"

@@ -81,19 +81,19 @@ local = true
 }
 
 TEST_F(SiteTest, TheInnermostPlaceCounts) {
-  ::setenv("STOKER_TEST_SCRATCH", "/work/me", 1);
+  ::setenv("STOKER_TEST_SCRATCH", "/big/me", 1);
   wide(R"(
 place = [
-  {path = "/work", purge_days = 90},
+  {path = "/big", purge_days = 90},
   {path = "$STOKER_TEST_SCRATCH/short", purge_days = 7},
   {path = "$STOKER_TEST_IS_NOT_SET", purge_days = 1},
 ]
 )");
   const Site site = read_site();
   ASSERT_EQ(site.places.size(), 2U);
-  EXPECT_EQ(place_of(site, "/work/me/short/data")->purge_days, 7);
-  EXPECT_EQ(place_of(site, "/work/me/shorter")->purge_days, 90);
-  EXPECT_EQ(place_of(site, "/workshop"), nullptr);
+  EXPECT_EQ(place_of(site, "/big/me/short/data")->purge_days, 7);
+  EXPECT_EQ(place_of(site, "/big/me/shorter")->purge_days, 90);
+  EXPECT_EQ(place_of(site, "/bigger"), nullptr);
 }
 
 TEST_F(SiteTest, WhatIsWrongIsNamedWithItsLine) {
