@@ -120,7 +120,7 @@ def test_a_command_beside_the_copy_on_every_node(cluster, packed_for_command):
     check = f"{shlex.quote(str(program()))} check {{}} >/dev/null && echo good on $SLURMD_NODENAME {{}}"
     stage = f"{shlex.quote(str(program()))} stage {shlex.quote(str(packed_for_command))} /scr/mine"
     make = "srun -N3 -n3 mkdir -p /scr/mine"
-    job = cluster.submit(f"{make}; {stage} -- srun --overlap -N3 -n3 bash -c {shlex.quote(check)}; srun -N3 -n3 ls -A /scr/mine", "-N3", "-w", "n1,n2,n3")
+    job = cluster.submit(f"{make}; {stage} -- srun --overlap -N3 -n3 bash -c {shlex.quote(check)}; srun -N3 -n3 ls -A /scr/mine; srun -N3 -n3 rmdir /scr/mine", "-N3", "-w", "n1,n2,n3")
     assert cluster.wait(job) == "COMPLETED"
     text = (cluster.shared / f"jobs-0/{job}.out").read_text()
     assert all(f"good on n{number} /scr/mine/stoker-0/" in text for number in (1, 2, 3)), text
