@@ -2,12 +2,22 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "base/json_fwd.h"
 
+// Compiled once, in json.cpp: the largest part of what every file that uses it would compile.
+extern template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace stoker {
+
+/// Throws Json::parse_error.
+Json parse_json(std::string_view text);
+/// The same, but is_discarded() says of the result that the text is no JSON.
+Json parse_json_or_discard(std::string_view text);
 
 /// Where a whole number is expected and the document has a fraction, or one that does not fit.
 class NotWhole : public Json::exception {

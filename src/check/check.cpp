@@ -134,7 +134,7 @@ uint64_t trust_own_index(Subject& subject, unsigned jobs, Faults& faults) {
 }
 
 uint64_t left_out_by_pack(const Index& index) {
-  return recorded_faults(index).size() + Json::parse(index.manifest().origin).at("left_out").size();
+  return recorded_faults(index).size() + parse_json(index.manifest().origin).at("left_out").size();
 }
 
 VerifyOptions verifying(const Subject& subject, unsigned jobs, Progress* progress) {

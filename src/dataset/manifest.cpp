@@ -46,7 +46,7 @@ Json to_json(const Manifest& manifest) {
                                 {"header_crc", segment.header_crc}});
   }
   json["listed"] = manifest.listed;
-  json["origin"] = manifest.origin.empty() ? Json() : Json::parse(manifest.origin);
+  json["origin"] = manifest.origin.empty() ? Json() : parse_json(manifest.origin);
   return json;
 }
 
@@ -111,7 +111,7 @@ Manifest Manifest::read(const std::string& path) {
     throw corrupt("its checksum differs: the index is damaged");
   }
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text);
     if (json.at("version") != kVersion) {
       throw corrupt(fmt::format("it has version {}, this program reads version {}",
                                 json.at("version").dump(), kVersion));

@@ -28,7 +28,7 @@ Field make_array(std::vector<int64_t> shape, DType dtype = DType::float32,
 
 std::string error_of(const char* json) {
   try {
-    field_from_json(Json::parse(json), "x.seg");
+    field_from_json(parse_json(json), "x.seg");
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::corrupt);
     return error.what();
@@ -126,7 +126,7 @@ TEST(FieldJson, RoundTrip) {
   field.suffixes = {"caf\xE9.npy", "\xC3\xA9.npy", ""};
   field.present = ~uint64_t{0};
   const std::string text = to_json(field).dump();
-  EXPECT_EQ(field_from_json(Json::parse(text), "x.seg"), field);
+  EXPECT_EQ(field_from_json(parse_json(text), "x.seg"), field);
 
   const Field plain = make_field(FieldType::bytes, Encoding::raw);
   EXPECT_EQ(to_json(plain).dump(), R"({"name":"x","type":"bytes","encoding":"raw","present":1})");
@@ -167,8 +167,7 @@ TEST(NameJson, KeepsUtf8AndEscapesTheRest) {
   std::string every;
   for (int byte = 0; byte < 256; ++byte) every.push_back(static_cast<char>(byte));
   EXPECT_EQ(name_from_json(name_to_json(every)), every);
-  EXPECT_EQ(name_from_json(Json::parse(Json(name_to_json(every)).dump()).get<std::string>()),
-            every);
+  EXPECT_EQ(name_from_json(parse_json(Json(name_to_json(every)).dump()).get<std::string>()), every);
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ std::unique_ptr<Segment::Meta> Segment::read_meta() const {
   file_->read(table(TableKind::meta).offset, std::as_writable_bytes(std::span(text)));
   auto meta = std::make_unique<Meta>();
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text);
     for (const Json& field : json.at("fields")) {
       meta->fields.push_back(field_from_json(field, path_));
     }

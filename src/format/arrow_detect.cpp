@@ -94,7 +94,7 @@ std::vector<std::string> classes_of(const Source& source, const Layout& layout) 
 }
 
 [[noreturn]] void refuse_splits(const Source& source) {
-  const Json json = Json::parse(read_text(source, kSplits), nullptr, false);
+  const Json json = parse_json_or_discard(read_text(source, kSplits));
   std::string splits;
   const auto found = json.is_object() ? json.find("splits") : json.end();
   if (json.is_object() && found != json.end() && found->is_array()) {
@@ -111,7 +111,7 @@ std::vector<std::string> classes_of(const Source& source, const Layout& layout) 
 
 /// The shards that state.json lists; nothing where it lists none.
 std::optional<std::vector<std::string>> listed_shards(const std::string& state) {
-  const Json json = Json::parse(state, nullptr, false);
+  const Json json = parse_json_or_discard(state);
   if (!json.is_object()) return std::nullopt;
   const auto files = json.find("_data_files");
   if (files == json.end() || !files->is_array()) return std::nullopt;

@@ -14,7 +14,6 @@ namespace stoker {
 namespace {
 
 using Kind = ArrowOutColumn::Kind;
-using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view kPathEnding = ".path";
 
@@ -100,18 +99,18 @@ FlatBuilder column_table(const ArrowOutColumn& column, const OutSchema& schema) 
   return table;
 }
 
-OrderedJson value_feature(std::string_view dtype) { return {{"dtype", dtype}, {"_type", "Value"}}; }
+Json value_feature(std::string_view dtype) { return {{"dtype", dtype}, {"_type", "Value"}}; }
 
-OrderedJson elements_feature(const Field& field, size_t i) {
+Json elements_feature(const Field& field, size_t i) {
   if (i == field.shape->size()) return value_feature(name_of(field.dtype));
-  OrderedJson list;
+  Json list;
   list["feature"] = elements_feature(field, i + 1);
   if ((*field.shape)[i] >= 0) list["length"] = (*field.shape)[i];
   list["_type"] = "Sequence";
   return list;
 }
 
-OrderedJson feature_of(const ArrowOutColumn& column, const OutSchema& schema) {
+Json feature_of(const ArrowOutColumn& column, const OutSchema& schema) {
   const Field& field = schema.fields[column.field];
   if (column.kind == Kind::key) return value_feature("binary");
   if (column.kind == Kind::media) return {{"_type", "Image"}};
@@ -119,7 +118,7 @@ OrderedJson feature_of(const ArrowOutColumn& column, const OutSchema& schema) {
   const bool classes = field.name == kLabelField && !schema.classes.empty() &&
                        field.shape->empty() && field.dtype == DType::int64;
   if (!classes) return elements_feature(field, 0);
-  OrderedJson names = OrderedJson::array();
+  Json names = Json::array();
   for (const std::string& name : schema.classes)
     names.push_back(is_utf8(name) ? name : name_to_json(name));
   return {{"names", std::move(names)}, {"_type", "ClassLabel"}};
@@ -179,9 +178,9 @@ FlatBuilder arrow_schema_table(const OutSchema& schema,
 
 std::string hugging_face_features(const OutSchema& schema,
                                   const std::vector<ArrowOutColumn>& columns) {
-  OrderedJson features = OrderedJson::object();
+  Json features = Json::object();
   for (const ArrowOutColumn& column : columns) features[column.name] = feature_of(column, schema);
-  return features.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  return features.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace stoker

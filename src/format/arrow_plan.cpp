@@ -33,7 +33,7 @@ bool is_media(const ArrowField& field) {
 std::vector<int64_t> tensor_shape(const ArrowField& field, std::string& cause) {
   if (field.metadata_of(kExtensionName) != "arrow.fixed_shape_tensor") return {};
   const std::string_view text = field.metadata_of(kExtensionMetadata);
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  const Json json = parse_json_or_discard(text);
   const auto refuse = [&](const char* why) {
     cause = fmt::format("its tensors have {}", why);
     return std::vector<int64_t>();

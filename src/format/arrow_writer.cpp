@@ -401,14 +401,13 @@ constexpr std::string_view kCompanionNames[] = {"dataset_info.json", "state.json
 
 /// What `datasets.load_from_disk` needs beside the shards.
 std::vector<Companion> companions(const OutSchema& schema, std::span<const std::string> shards) {
-  using OrderedJson = nlohmann::ordered_json;
   const std::string features = hugging_face_features(schema, arrow_columns(schema));
-  OrderedJson info;
+  Json info;
   info["citation"] = info["description"] = "";
-  info["features"] = OrderedJson::parse(features);
+  info["features"] = parse_json(features);
   info["homepage"] = info["license"] = "";
-  OrderedJson state;
-  state["_data_files"] = OrderedJson::array();
+  Json state;
+  state["_data_files"] = Json::array();
   uint64_t fingerprint = hash64(features);
   for (const std::string& shard : shards) {
     state["_data_files"].push_back({{"filename", shard}});
@@ -416,7 +415,7 @@ std::vector<Companion> companions(const OutSchema& schema, std::span<const std::
   }
   state["_fingerprint"] = fmt::format("{:016x}", fingerprint);
   state["_format_columns"] = nullptr;
-  state["_format_kwargs"] = OrderedJson::object();
+  state["_format_kwargs"] = Json::object();
   state["_format_type"] = nullptr;
   state["_output_all_columns"] = false;
   state["_split"] = nullptr;

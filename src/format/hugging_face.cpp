@@ -74,7 +74,7 @@ void rename_first(std::string_view type, std::string_view wanted,
 
 std::vector<HuggingFaceFeature> parse_hugging_face(std::string_view json) {
   std::vector<HuggingFaceFeature> features;
-  const Json document = Json::parse(json.begin(), json.end(), nullptr, false);
+  const Json document = parse_json_or_discard(json);
   if (document.is_discarded()) return features;
   const Json* info = member(document, "info");
   const Json* columns = member(info != nullptr ? *info : document, "features");

@@ -227,7 +227,7 @@ bool ListFile::next_json() {
   if (nesting(line) > kMaxNesting) {
     fail(row_line_, fmt::format("is nested more than {} levels deep", kMaxNesting));
   }
-  const Json object = Json::parse(line, nullptr, false);
+  const Json object = parse_json_or_discard(line);
   if (object.is_discarded()) fail(row_line_, "is not valid JSON");
   if (!object.is_object()) fail(row_line_, "is not a JSON object");
   const auto path = object.find("path");

@@ -52,7 +52,7 @@ std::string make_directory(const std::string& wanted) {
 Json read_plan(const std::string& directory) {
   const std::string path = directory + "/plan.json";
   if (!fs::exists(path)) return nullptr;
-  Json json = Json::parse(read_file(path, kMostPlanBytes), nullptr, false);
+  Json json = parse_json_or_discard(read_file(path, kMostPlanBytes));
   if (!json.is_object() || json.value("schema", 0) != kSchema || !json.contains("what") ||
       !json.contains("widths") || !json.contains("repeats") || !json.contains("seed")) {
     throw Error(

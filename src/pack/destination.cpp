@@ -99,7 +99,7 @@ std::vector<std::string> complete_splits(const Destination& destination) {
         destination.root + "/" + name + "/" + kIndexDirectory + "/" + kManifestName;
     if (!fs::exists(path)) continue;
     const std::string origin = Manifest::read(path).origin;
-    if (origin.empty() || !Json::parse(origin).at("options").at("split").contains(name)) continue;
+    if (origin.empty() || !parse_json(origin).at("options").at("split").contains(name)) continue;
     splits.push_back(name);
   }
   return splits;

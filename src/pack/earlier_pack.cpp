@@ -84,7 +84,7 @@ std::optional<PackResult> complete_already(const Destination& destination, const
     if (!fs::exists(path)) return std::nullopt;
     const Manifest manifest = Manifest::read(path);
     if (manifest.origin.empty()) return std::nullopt;
-    const Json origin = Json::parse(manifest.origin);
+    const Json origin = parse_json(manifest.origin);
     if (origin.at("options") != wanted) return std::nullopt;
     fingerprint = checked<uint64_t>(origin.at("fingerprint"));
     completed = real_file_system().info(path, true).value_or(FileInfo{}).modified_ns;

@@ -61,7 +61,7 @@ void Plan::write(const std::string& directory) const {
 std::optional<Plan> Plan::read(const std::string& directory) {
   if (!std::filesystem::exists(plan_path(directory))) return std::nullopt;
   try {
-    const Json json = Json::parse(read_file(plan_path(directory), kMaxPlanSize));
+    const Json json = parse_json(read_file(plan_path(directory), kMaxPlanSize));
     Plan plan;
     plan.options = json.at("options");
     plan.source_format = json.at("source_format").get<std::string>();

@@ -222,7 +222,7 @@ void ColumnWriter::flush() {
     reals_[i].clear();
   }
   description["about"] = Json::object();
-  for (const auto& [name, value] : about_) description["about"][name] = Json::parse(value);
+  for (const auto& [name, value] : about_) description["about"][name] = parse_json(value);
   about_.clear();
   if (!failure_.empty()) return;
   const std::string text = description.dump();

@@ -85,7 +85,7 @@ Machine example() {
 TEST(Machine, ThereAndBack) {
   const Json json = to_json(example());
   EXPECT_EQ(to_json(machine_from_json(json)), json);
-  const Machine back = machine_from_json(Json::parse(json.dump()));
+  const Machine back = machine_from_json(parse_json(json.dump()));
   EXPECT_EQ(back.places.at(0).stripe->count, -1);
   EXPECT_EQ(back.places.at(0).quota->limit_files, 4U);
   EXPECT_EQ(back.places.at(0).total_bytes, std::nullopt);

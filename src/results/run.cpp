@@ -88,7 +88,7 @@ RunInfo info_from(const std::string& directory) {
   RunInfo info;
   info.directory = directory;
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text);
     if (checked<int>(json.at("schema")) != kSchema) {
       throw Error(ErrorKind::unsupported,
                   fmt::format("{}: was written by another version of stoker", printable(path)));
@@ -135,7 +135,7 @@ const std::vector<int64_t>& column(ColumnTable& table, const std::string& name) 
 
 Json about(const ColumnTable& table, const std::string& name) {
   const auto found = table.about.find(name);
-  return found == table.about.end() ? Json() : Json::parse(found->second);
+  return found == table.about.end() ? Json() : parse_json(found->second);
 }
 
 template <typename T>

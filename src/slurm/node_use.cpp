@@ -128,7 +128,7 @@ std::string to_line(const NodeUse& use) {
 
 std::optional<NodeUse> node_use_from(std::string_view line) {
   try {
-    const Json json = Json::parse(line);
+    const Json json = parse_json(line);
     NodeUse use;
     use.node = json.at("node").get<std::string>();
     use.time_s = json.at("time_s").get<double>();

@@ -121,7 +121,7 @@ std::vector<Json> run_on_nodes(unsigned nodes, const std::vector<std::string>& w
   std::vector<Json> documents;
   for (const auto& [task, text] : answers) {
     try {
-      documents.push_back(Json::parse(text));
+      documents.push_back(parse_json(text));
     } catch (const Json::exception&) {
       throw Error(ErrorKind::io, fmt::format("task {} of srun answered what is no document: {}",
                                              task, printable(text.substr(0, 200))));

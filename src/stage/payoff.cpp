@@ -38,7 +38,7 @@ std::optional<Profile> profile_of(const std::string& path, const std::string& pr
     if (entry.path().extension() != ".json") continue;
     try {
       const Machine machine =
-          machine_from_json(Json::parse(read_file(entry.path().string(), kMostProfile)));
+          machine_from_json(parse_json(read_file(entry.path().string(), kMostProfile)));
       if (machine.host != host_name()) continue;
       for (const Place& place : machine.places) {
         const bool same = place.mount == facts.mount && place.type == facts.type;

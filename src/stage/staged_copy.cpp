@@ -190,7 +190,7 @@ Json read_state(const SafeDirectory& copy) {
   try {
     const std::optional<std::string> text = copy.read(kStateName, kMostState);
     if (!text) return {};
-    Json state = Json::parse(*text);
+    Json state = parse_json(*text);
     return state.is_object() ? state : Json();
   } catch (const Json::exception&) {
     return {};
