@@ -99,11 +99,14 @@ std::vector<Bytes> ShardOutput::pending(uint32_t file) const {
   return pieces;
 }
 
-void ShardOutput::clear() {
-  for (File& file : files_) {
-    if (file.slabs.size() > 1) file.slabs.erase(file.slabs.begin() + 1, file.slabs.end());
-    if (!file.slabs.empty()) file.slabs.front().used = file.slabs.front().summed = 0;
+ShardOutput::Pending ShardOutput::take(Pending spent) {
+  spent.resize(files_.size());
+  for (size_t i = 0; i < files_.size(); ++i) {
+    if (spent[i].size() > 1) spent[i].erase(spent[i].begin() + 1, spent[i].end());
+    for (Slab& slab : spent[i]) slab.used = slab.summed = 0;
+    files_[i].slabs.swap(spent[i]);
   }
+  return spent;
 }
 
 uint32_t ShardOutput::crc(uint32_t file) const {

@@ -50,7 +50,7 @@ class ShardOutput {
   /// ranges of it whose checksum need not be computed again; others are ignored.
   void sum(std::vector<Known> known = {});
 
-  /// What can be gone back to, as long as it was not cleared since.
+  /// What can be gone back to, as long as nothing was taken out since.
   struct Mark {
     struct File {
       size_t slabs = 0, used = 0;
@@ -62,12 +62,19 @@ class ShardOutput {
   Mark mark() const;
   void rewind(const Mark& mark);
 
+  /// A stretch of a file in memory.
+  struct Slab {
+    std::unique_ptr<std::byte[]> bytes;
+    size_t capacity = 0, used = 0, summed = 0;
+  };
+  /// Of each file, in order.
+  using Pending = std::vector<std::vector<Slab>>;
   /// Bytes in memory, of all files.
   uint64_t pending() const;
   /// Those of one file, in order.
   std::vector<Bytes> pending(uint32_t file) const;
-  /// They are written: forgets them.
-  void clear();
+  /// Takes them out, to be written. `spent` was written before: its memory is used again.
+  Pending take(Pending spent = {});
 
   struct Patch {
     uint32_t file = 0;
@@ -81,10 +88,6 @@ class ShardOutput {
   const std::vector<std::vector<Codec>>& codec_chains() const { return chains_; }
 
  private:
-  struct Slab {
-    std::unique_ptr<std::byte[]> bytes;
-    size_t capacity = 0, used = 0, summed = 0;
-  };
   struct File {
     std::vector<Slab> slabs;
     uint64_t size = 0;

@@ -37,9 +37,13 @@ TEST(ShardOutput, ChecksumsFollowPatchesAndKnownParts) {
   std::memcpy(known, "known", 5);
   out.append(0, as_bytes("rest"));
   out.sum({{known, 5, crc32c(as_bytes("known"))}});
-  out.clear();
+  ShardOutput::Pending spent = out.take();
+  std::byte* memory = spent[0].front().bytes.get();
   EXPECT_EQ(out.size(0), 17U);
-  out.append(0, as_bytes("end"));
+  EXPECT_EQ(out.pending(), 0U);
+  (void)out.take(std::move(spent));
+  EXPECT_EQ(out.append(0, 3), memory) << "what was written is used again";
+  std::memcpy(memory, "end", 3);
   out.patch(0, 2, as_bytes("abc"));
   out.sum();
   EXPECT_EQ(out.crc(0), crc32c(as_bytes(std::string("\0\0abc\0\0\0knownrestend", 20))));

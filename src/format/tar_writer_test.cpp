@@ -45,7 +45,7 @@ std::string write(const std::vector<Sample>& samples) {
   std::string shard;
   const auto flush = [&] {
     for (const Bytes piece : out.pending(0)) shard += as_text(piece);
-    out.clear();
+    (void)out.take();
   };
   for (const Sample& sample : samples) {
     if (out.pending() > 5000) flush();

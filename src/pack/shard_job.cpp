@@ -16,8 +16,8 @@
 #include "dataset/segment_writer.h"
 #include "dataset/value.h"
 #include "index/segment_builder.h"
-#include "os/output_file.h"
 #include "os/slow_requests.h"
+#include "pack/files_of_shard.h"
 #include "pack/out_sample.h"
 
 namespace stoker {
@@ -31,7 +31,9 @@ constexpr size_t kGroupSamples = 256;
 // Where each sample lies in files of its own, enough are read together to wait for side by side.
 constexpr size_t kFilesTogether = 64;
 constexpr uint64_t kMostTogether = 32 << 20;
+// What is written at once. More where another thread writes, which is woken for it.
 constexpr uint64_t kFlushBytes = 1 << 20;
+constexpr uint64_t kHandOverBytes = 4 << 20;
 
 /// One sample on its way.
 struct Row {
@@ -44,6 +46,14 @@ struct Row {
   bool bad = false;
 };
 
+std::vector<std::string> paths_of(const ShardJob& job) {
+  std::vector<std::string> paths;
+  for (const std::string& ending : job.endings) {
+    paths.push_back(job.directory + "/" + job.name + ending);
+  }
+  return paths;
+}
+
 class ShardBuilder {
  public:
   explicit ShardBuilder(const ShardJob& job)
@@ -51,11 +61,9 @@ class ShardBuilder {
         index_(job.reader->index()),
         conversion_(*job.conversion),
         out_(job.endings.size()),
+        files_(paths_of(job), job.own_thread),
         writer_(job.write->open(conversion_.out(), out_)) {
-    for (const std::string& ending : job.endings) {
-      files_.push_back(std::make_unique<OutputFile>(job.directory + "/" + job.name + ending));
-      segment_.add_shard({});
-    }
+    for (size_t i = 0; i < job.endings.size(); ++i) segment_.add_shard({});
     for (uint32_t s = 0; s < index_.manifest().segments.size() && !front_to_back_; ++s) {
       const Segment& source = index_.segment(s);
       for (uint32_t i = 0; i < source.shard_count() && !front_to_back_; ++i) {
@@ -80,14 +88,13 @@ class ShardBuilder {
   void left_out(Row& row, Fault fault);
   void describe(const Row& row);
   void complete(std::span<const Row> rows, uint64_t size_before);
-  void flush();
   SegmentEntry finish();
 
   const ShardJob& job_;
   const Index& index_;
   const Conversion& conversion_;
   ShardOutput out_;
-  std::vector<std::unique_ptr<OutputFile>> files_;
+  FilesOfShard files_;
   std::unique_ptr<ShardWriter> writer_;
   SegmentWriter segment_;
   SlowRequests requests_;                              // for files of their own
@@ -278,13 +285,6 @@ void ShardBuilder::describe(const Row& row) {
   segment_.add_sample(row.key, found);
 }
 
-void ShardBuilder::flush() {
-  for (uint32_t i = 0; i < files_.size(); ++i) {
-    for (const Bytes piece : out_.pending(i)) files_[i]->write(piece);
-  }
-  out_.clear();
-}
-
 /// The group is in the buffer: sums and describes it, and writes when there is enough.
 void ShardBuilder::complete(std::span<const Row> rows, uint64_t size_before) {
   writer_->seal(out_);
@@ -304,7 +304,7 @@ void ShardBuilder::complete(std::span<const Row> rows, uint64_t size_before) {
     job_.progress->bytes += out_.pending() - size_before;
     job_.progress->check_stop();
   }
-  if (out_.pending() >= kFlushBytes) flush();
+  if (out_.pending() >= (job_.own_thread ? kHandOverBytes : kFlushBytes)) files_.write(out_);
 }
 
 void ShardBuilder::write_group(std::span<Row> rows) {
@@ -412,18 +412,19 @@ SegmentEntry ShardBuilder::run() {
 SegmentEntry ShardBuilder::finish() {
   writer_->finish(out_);
   out_.sum();
-  flush();
+  files_.write(out_);
+  files_.wait();
   for (const std::vector<Codec>& chain : out_.codec_chains()) segment_.add_codecs(chain);
   for (const Block& block : out_.blocks()) segment_.add_block(block);
   for (const ShardOutput::Patch& patch : out_.patches()) {
-    files_[patch.file]->write_at(patch.offset, as_bytes(patch.bytes));
+    files_.file(patch.file).write_at(patch.offset, as_bytes(patch.bytes));
   }
-  for (uint32_t i = 0; i < files_.size(); ++i) {
-    const uint64_t size = files_[i]->size();
+  for (uint32_t i = 0; i < files_.count(); ++i) {
+    const uint64_t size = files_.file(i).size();
     // No modification time: two runs must give the same bytes, and there are checksums.
     segment_.shards()[i] = {
         job_.name + job_.endings[i], size, 0, 0, size, out_.crc(i), Compression::none};
-    files_[i]->commit();
+    files_.file(i).commit();
   }
   return segment_.write(job_.directory + "/" + kIndexDirectory,
                         SegmentBuilder::stem(segment_name(job_.name), 0), Depth::full, 0);

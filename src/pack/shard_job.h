@@ -24,6 +24,7 @@ struct ShardJob {
   std::string directory;             // of the dataset that is written
   std::string name;                  // of the shard
   std::vector<uint64_t> samples;
+  bool own_thread = false;  // for writing: there is a core that no other shard needs
   Progress* progress = nullptr;
 };
 
