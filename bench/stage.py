@@ -6,7 +6,7 @@
 SOURCE and PLACE are directories, on two file systems where that is what is to be measured; about twice the data is written to
 PLACE at a time, and all of it is removed at the end. --cold makes the kernel forget the source before each run. Prints the
 seconds of each tool (the median of the rounds), their ratio to those of stoker, and how stoker's rate compares with the slower
-of what fio reads at SOURCE and writes at PLACE with as many threads: requests of 4 MiB past the page cache, and for the small
+of what fio reads at SOURCE and writes at PLACE in the same rounds with as many threads: requests of 4 MiB past the page cache, and for the small
 files as many files of that size, read whole.
 """
 
@@ -104,10 +104,11 @@ def fio(kind, directory, size, files=None):
     return size / (job["job_runtime"] / THREADS / 1000) if kind == "write" else job[kind]["bw_bytes"]
 
 
-def measure(name, source, place, options):
+def measure(name, source, place, options, files=None):
     bytes_of = sum(file.stat().st_size for file in each_file(source) if ".stoker" not in file.parts)
-    seconds = {}
+    seconds, rates = {}, []
     for number in range(options.rounds):
+        rates.append(min(fio("read", source.parent, bytes_of, files), fio("write", place, bytes_of)))
         tools = list(commands(source, place / "target"))
         for tool in tools[number % len(tools) :] + tools[: number % len(tools)]:
             target = place / "target"
@@ -115,7 +116,7 @@ def measure(name, source, place, options):
             (forget if options.cold else warm)(source)
             os.sync()
             begin = time.perf_counter()
-            done = subprocess.run(commands(source, target)[tool], stdout=subprocess.PIPE, check=True)
+            done = subprocess.run(commands(source, target)[tool], stdout=subprocess.PIPE, check=True, stderr=subprocess.DEVNULL if tool == "fpsync" else None)
             subprocess.run(["sync", "-f", place], check=True)
             seconds.setdefault(tool, []).append(time.perf_counter() - begin)
             if number == 0:
@@ -127,7 +128,9 @@ def measure(name, source, place, options):
         median = statistics.median(times)
         rate = f"{bytes_of / median / 1e6:7.0f} MB/s"
         print(f"  {tool:14} {median:7.3f} s ({min(times):.3f} to {max(times):.3f})  {rate}  {median / own:5.2f} x stoker's time")
-    return bytes_of / own
+    slower = statistics.median(rates)
+    spread = f"{min(rates) / 1e6:.0f} to {max(rates) / 1e6:.0f}"
+    print(f"  fio: {slower / 1e6:.0f} MB/s ({spread}), the slower of reading and writing; stoker at {bytes_of / own / slower:.2f} of it")
 
 
 def main():
@@ -150,16 +153,8 @@ def main():
     try:
         make_shards(work / "shards", options.shards, options.shard_size, work / "scratch")
         make_files(work / "files", options.files, options.size)
-        rates = {
-            "shards": measure("shards", work / "shards", place, options),
-            "small files": measure("small files", work / "files", place, options),
-        }
-        size = options.shards * options.shard_size
-        write = fio("write", place, size)
-        reads = {"shards": fio("read", work, size), "small files": fio("read", work, options.files * options.size, options.files)}
-        print(f"\nfio writes {write / 1e6:.0f} MB/s at PLACE")
-        for name, rate in rates.items():
-            print(f"  {name}: fio reads {reads[name] / 1e6:.0f} MB/s at SOURCE; stoker at {rate / min(reads[name], write):.2f} of the slower one")
+        measure("shards", work / "shards", place, options)
+        measure("small files", work / "files", place, options, options.files)
     finally:
         shutil.rmtree(work, ignore_errors=True)
         shutil.rmtree(place, ignore_errors=True)

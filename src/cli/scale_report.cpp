@@ -28,11 +28,10 @@ std::string widths_text(const ScaleOptions& options, const ScaleResult& result,
   std::vector<std::vector<std::string>> rows;
   for (const ScaleWidth& width : result.widths) {
     const auto interval = shown_interval(width, result.measure);
-    rows.push_back(
-        {format_count(width.n), figure(shown_value(width, result.measure)),
-         interval ? fmt::format("{} to {}", figure(interval->low), figure(interval->high)) : "-",
-         fmt::format("{:.2f}{}", width.speedup, style.unicode ? "×" : "x"),
-         fmt::format("{:.0f} %", width.percent_of_ideal), format_count(width.runs)});
+    rows.push_back({format_count(width.n), figure(shown_value(width, result.measure)),
+                    interval ? range_text(*interval, figure) : "-",
+                    fmt::format("{:.2f}{}", width.speedup, style.unicode ? "×" : "x"),
+                    fmt::format("{:.0f} %", width.percent_of_ideal), format_count(width.runs)});
   }
   return table(columns, rows, style);
 }

@@ -21,8 +21,8 @@ std::string rate_text(double rate) {
 }
 
 std::string interval_text(const Interval& interval, std::string_view unit) {
-  return fmt::format("{} {} ({} to {}, 95 %)", rate_text(interval.value), unit,
-                     rate_text(interval.low), rate_text(interval.high));
+  return fmt::format("{} {} ({}, 95 %)", rate_text(interval.value), unit,
+                     range_text(interval, rate_text));
 }
 
 std::string steps_text(const Run& run, const RunSummary& summary, const Style& style) {

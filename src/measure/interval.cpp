@@ -111,6 +111,11 @@ std::vector<double> resampled_means(std::span<const double> values, size_t lengt
 
 }  // namespace
 
+std::string range_text(const Interval& interval, std::string (*number)(double)) {
+  return std::isfinite(interval.high) ? number(interval.low) + " to " + number(interval.high)
+                                      : "at least " + number(interval.low);
+}
+
 size_t block_length(std::span<const double> values) {
   const auto n = static_cast<double>(values.size());
   if (values.size() < 8) return 1;

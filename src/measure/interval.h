@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace stoker {
@@ -12,6 +13,9 @@ namespace stoker {
 struct Interval {
   double value = 0, low = 0, high = 0;
 };
+
+/// "36 to 114"; "at least 36" where there is no upper end, as a short run may have none.
+std::string range_text(const Interval& interval, std::string (*number)(double));
 
 /// The mean of consecutive values, which may depend on those before them. The same values give the
 /// same interval. Nothing for less than two values.

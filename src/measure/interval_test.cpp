@@ -203,6 +203,12 @@ TEST(Distribution, IsThatOfSmallNumbers) {
   EXPECT_FALSE(distribution_of({}));
 }
 
+TEST(RangeText, SaysNothingOfAnEndThatIsNotThere) {
+  const auto number = [](double value) { return std::to_string(static_cast<int>(value)); };
+  EXPECT_EQ(range_text({50, 36, 114}, number), "36 to 114");
+  EXPECT_EQ(range_text({50, 36, std::numeric_limits<double>::infinity()}, number), "at least 36");
+}
+
 TEST(BlockLength, GrowsWithTheAutocorrelation) {
   Random random(6);
   const size_t none = block_length(std::vector<double>(500, 0.0));

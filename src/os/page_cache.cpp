@@ -10,23 +10,22 @@
 #include <vector>
 
 namespace stoker {
-namespace {
 
-uint64_t cached_bytes(int descriptor, uint64_t size) {
+uint64_t cached_bytes(int descriptor, uint64_t offset, uint64_t length) {
+  if (length == 0) return 0;
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
+  void* mapped =
+      ::mmap(nullptr, length, PROT_READ, MAP_SHARED, descriptor, static_cast<off_t>(offset));
   if (mapped == MAP_FAILED) return 0;
-  std::vector<unsigned char> pages((size + page - 1) / page);
+  std::vector<unsigned char> pages((length + page - 1) / page);
   uint64_t cached = 0;
-  if (::mincore(mapped, size, pages.data()) == 0) {
+  if (::mincore(mapped, length, pages.data()) == 0) {
     cached = page * static_cast<uint64_t>(std::count_if(pages.begin(), pages.end(),
                                                         [](unsigned char p) { return p & 1; }));
   }
-  ::munmap(mapped, size);
-  return std::min(cached, size);
+  ::munmap(mapped, length);
+  return std::min(cached, length);
 }
-
-}  // namespace
 
 CachedBytes drop_from_page_cache(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -43,7 +42,7 @@ CachedBytes drop_from_page_cache(int descriptor) {
     left.all = static_cast<uint64_t>(info.st_size);
     ::fdatasync(descriptor);  // what is not written yet cannot be forgotten
     ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
-    left.cached = cached_bytes(descriptor, left.all);
+    left.cached = cached_bytes(descriptor, 0, left.all);
   }
   return left;
 }

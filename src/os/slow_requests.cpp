@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/slow_requests.h"
 
-#include "base/parallel.h"
+#include <exception>
+#include <mutex>
+
 #include "os/node.h"
 
 namespace stoker {
@@ -24,7 +26,19 @@ void SlowRequests::run(size_t count, const std::function<void(size_t)>& work) {
     const int64_t waited = monotonic_ns() - begin - (thread_cpu_ns() - used);
     slow_ = waited > kLongWaitNs * static_cast<int64_t>(done);
   }
-  parallel_for(count - done, kAtOnce, [&](size_t i) { work(done + i); });
+  if (done == count) return;
+  if (pool_ == nullptr) pool_ = std::make_unique<WorkerPool>(kAtOnce);
+  std::mutex mutex;
+  std::exception_ptr failure;
+  pool_->run(count - done, [&](size_t i) {
+    try {
+      work(done + i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+    }
+  });
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace stoker

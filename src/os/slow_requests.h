@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
+
+#include "base/worker_pool.h"
 
 namespace stoker {
 
@@ -18,6 +21,7 @@ class SlowRequests {
 
  private:
   bool slow_ = false;
+  std::unique_ptr<WorkerPool> pool_;  // where slow
 };
 
 }  // namespace stoker

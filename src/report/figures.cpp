@@ -52,8 +52,8 @@ void add_step_figures(const RunSummary& summary, std::vector<Figure>& figures) {
     rate.value = interval->value;
     rate.low = interval->low;
     rate.high = interval->high;
-    rate.text = fmt::format("{} {} ({} to {}, 95 %)", number_text(interval->value), rate.unit,
-                            number_text(interval->low), number_text(interval->high));
+    rate.text = fmt::format("{} {} ({}, 95 %)", number_text(interval->value), rate.unit,
+                            range_text(*interval, number_text));
     rate.origin = "measured: " + origin;
   }
   figures.push_back(rate);

@@ -6,19 +6,23 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <map>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "os/page_cache.h"
 
 namespace stoker {
 namespace {
@@ -27,6 +31,10 @@ namespace {
 constexpr uint64_t kRequest = 8 << 20;
 // What is moved at a time: stays in a core's own cache between reading, checksum and writing.
 constexpr uint64_t kPiece = 256 << 10;
+// What is read at a time past the page cache, where nothing is asked for ahead.
+constexpr uint64_t kDirectPiece = 2 << 20;
+// What such requests begin and end at, in the file and in memory.
+constexpr uint64_t kPage = 4096;
 // What a thread copies of a shard that several work at.
 constexpr uint64_t kStretch = 64 << 20;
 
@@ -43,21 +51,17 @@ class Copy {
        const std::string& to_path, const ShardCopyOptions& options)
       : from_path_(root + "/" + shard.path),
         from_(file_system.open(from_path_)),
-        hints_(::open(from_path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)),
         shard_(shard),
         to_(to),
         to_path_(to_path),
         options_(options) {
-    // By its path: another file may have got its name meanwhile.
-    struct stat status {};
-    const FileInfo info = from_->info();
-    if (hints_ >= 0 && (::fstat(hints_, &status) != 0 || status.st_ino != info.inode ||
-                        status.st_dev != info.device)) {
-      ::close(std::exchange(hints_, -1));
-    }
+    hints_ = open_again(0);
+    // A file system on a device of this machine: others count on what is asked for ahead.
+    if (major(from_->info().device) != 0) direct_ = open_again(O_DIRECT);
   }
   ~Copy() {
     if (hints_ >= 0) ::close(hints_);
+    if (direct_ >= 0) ::close(direct_);
   }
   Copy(const Copy&) = delete;
   Copy& operator=(const Copy&) = delete;
@@ -65,25 +69,42 @@ class Copy {
   CopiedShard run();
 
  private:
+  int open_again(int flags) const;
   void check_source() const;
   /// Whether the file system made the copy share its blocks with the source.
   bool clone() const { return hints_ >= 0 && ::ioctl(to_, FICLONE, hints_) == 0; }
   void ask_for(uint64_t offset, uint64_t length) const;
   std::vector<Stretch> stretches() const;
   void copy(Stretch& stretch) const;
+  bool copy_direct(Stretch& stretch, uint64_t begin, uint64_t end, MutableBytes memory) const;
+  void copy_cached(Stretch& stretch, uint64_t begin, uint64_t end, MutableBytes memory) const;
   void read(uint64_t offset, MutableBytes into) const;
   void write(uint64_t offset, Bytes bytes) const;
   [[noreturn]] void changed() const;
 
   std::string from_path_;
   std::unique_ptr<ReadableFile> from_;
-  int hints_;  // the same file, to tell the system about; -1 in tests
+  int hints_ = -1;   // the same file, to tell the system about; -1 in tests
+  int direct_ = -1;  // the same, to be read past the page cache; -1 where that is not possible
   const ShardToStage& shard_;
   int to_;
   const std::string& to_path_;
   const ShardCopyOptions& options_;
   bool cloned_ = false;
 };
+
+/// The source once more, or -1. By its path: another file may have got its name meanwhile.
+int Copy::open_again(int flags) const {
+  const int file = ::open(from_path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
+  struct stat status {};
+  const FileInfo info = from_->info();
+  if (file >= 0 && ::fstat(file, &status) == 0 && status.st_ino == info.inode &&
+      status.st_dev == info.device) {
+    return file;
+  }
+  if (file >= 0) ::close(file);
+  return -1;
+}
 
 void Copy::changed() const {
   throw Error(
@@ -155,24 +176,53 @@ void Copy::write(uint64_t offset, Bytes bytes) const {
   }
 }
 
+/// Copies a part past the page cache: what is read once need not be kept, and costs a copy less.
+/// False where the system has it in memory already, or does not read that way.
+bool Copy::copy_direct(Stretch& stretch, uint64_t begin, uint64_t end, MutableBytes memory) const {
+  const uint64_t page = begin / kPage * kPage;
+  if (cached_bytes(direct_, page, end - page) > (end - page) / 2) return false;
+  for (uint64_t at = begin; at < end;) {
+    const uint64_t first = at / kPage * kPage;
+    const uint64_t wanted = std::min<uint64_t>(end - first, memory.size());
+    const ssize_t got =
+        ::pread(direct_, memory.data(), round_up(wanted, kPage), static_cast<off_t>(first));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && at == begin) return false;
+    if (got < 0) throw system_error(from_path_, "cannot read", errno);
+    const uint64_t last = std::min<uint64_t>(end, first + static_cast<uint64_t>(got));
+    if (last <= at) changed();
+    const Bytes piece = Bytes(memory).subspan(at - first, last - at);
+    stretch.crc = crc32c(piece, stretch.crc);
+    write(at, piece);
+    at = last;
+  }
+  return true;
+}
+
+void Copy::copy_cached(Stretch& stretch, uint64_t begin, uint64_t end, MutableBytes memory) const {
+  ask_for(begin, std::min(2 * kRequest, stretch.end - begin));
+  for (uint64_t at = begin; at < end;) {
+    const MutableBytes piece = memory.first(std::min<uint64_t>({kPiece, memory.size(), end - at}));
+    read(at, piece);
+    stretch.crc = crc32c(piece, stretch.crc);
+    if (!cloned_) write(at, piece);
+    at += piece.size();
+  }
+}
+
 void Copy::copy(Stretch& stretch) const {
-  const uint64_t size = std::min(kPiece, stretch.end - stretch.begin);
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(size);
-  const auto ask = [&](uint64_t from) {
-    ask_for(from, std::min(kRequest, stretch.end - std::min(stretch.end, from)));
-  };
-  ask(stretch.begin);
+  // One page more than there are bytes, for those that begin within one.
+  const uint64_t size = std::min(direct_ >= 0 ? kDirectPiece : kPiece,
+                                 round_up(stretch.end - stretch.begin, kPage) + kPage);
+  const std::unique_ptr<std::byte[], decltype(&std::free)> memory(
+      static_cast<std::byte*>(std::aligned_alloc(kPage, size)), &std::free);
+  if (!memory) throw std::bad_alloc();
+  bool direct = direct_ >= 0 && !cloned_;
   for (uint64_t begin = stretch.begin; begin < stretch.end; begin += kRequest) {
     if (options_.progress != nullptr) options_.progress->check_stop();
     const uint64_t end = std::min(stretch.end, begin + kRequest);
-    ask(end);
-    for (uint64_t at = begin; at < end;) {
-      const MutableBytes piece(memory.get(), std::min(size, end - at));
-      read(at, piece);
-      stretch.crc = crc32c(piece, stretch.crc);
-      if (!cloned_) write(at, piece);
-      at += piece.size();
-    }
+    direct = direct && copy_direct(stretch, begin, end, {memory.get(), size});
+    if (!direct) copy_cached(stretch, begin, end, {memory.get(), size});
     // The disk is busy while the next bytes come, and the sync at the end has little left to do.
     (void)::sync_file_range(to_, static_cast<off_t>(begin), static_cast<off_t>(end - begin),
                             SYNC_FILE_RANGE_WRITE);

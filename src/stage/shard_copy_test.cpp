@@ -3,8 +3,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "base/bytes.h"
@@ -12,6 +16,7 @@
 #include "base/error.h"
 #include "os/fake_file_system.h"
 #include "os/output_file.h"
+#include "os/page_cache.h"
 #include "os/scratch_directory.h"
 
 namespace stoker {
@@ -32,7 +37,7 @@ class ShardCopy : public testing::Test {
     return crc32c(as_bytes(std::string_view(contents_).substr(begin, end - begin)));
   }
   CopiedShard copy(unsigned threads = 1) {
-    const std::string path = scratch_.path() + "/copy";
+    const std::string path = copy_path();
     const int to = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
     try {
       const CopiedShard copied = copy_shard(files_, "/data", shard_, to, path, {threads, nullptr});
@@ -43,7 +48,8 @@ class ShardCopy : public testing::Test {
       throw;
     }
   }
-  std::string copied() const { return read_file(scratch_.path() + "/copy", 1 << 30); }
+  std::string copied() const { return read_file(copy_path(), 1 << 30); }
+  std::string copy_path() const { return scratch_.path() + "/copy"; }
 
   static constexpr size_t kCut = 5'000'001;
   std::string contents_ = std::string(13'000'003, '\0');
@@ -64,6 +70,33 @@ TEST_F(ShardCopy, ThreadedGivesTheSame) {
   EXPECT_TRUE(done.matches);
   EXPECT_EQ(done.crc, crc(0, contents_.size()));
   EXPECT_EQ(copied(), contents_);
+}
+
+// On a disk of this machine, which /var/tmp is on most: other file systems are read as ever.
+TEST_F(ShardCopy, ThreadedReadingPastThePageCacheGivesTheSame) {
+  std::string directory = "/var/tmp/stoker-shard-copy-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  const std::string path = directory + "/s.tar";
+  write_file(path, as_bytes(contents_));
+  const int source = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int to = ::open(copy_path().c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  shard_.modified_ns = 0;
+  for (const unsigned threads : {1U, 4U}) {
+    struct stat status {};
+    ASSERT_EQ(::fstat(source, &status), 0);
+    const bool direct = major(status.st_dev) != 0 && drop_from_page_cache(source).cached == 0;
+    const CopiedShard done =
+        copy_shard(real_file_system(), directory, shard_, to, copy_path(), {threads, nullptr});
+    EXPECT_TRUE(done.matches);
+    EXPECT_EQ(done.crc, crc(0, contents_.size()));
+    EXPECT_EQ(copied(), contents_);
+    if (direct) {
+      EXPECT_EQ(cached_bytes(source, 0, contents_.size()), 0U) << "read past the page cache";
+    }
+  }
+  ::close(source);
+  ::close(to);
+  std::filesystem::remove_all(directory);
 }
 
 TEST_F(ShardCopy, SeesAnotherByte) {
