@@ -128,9 +128,10 @@ std::string run_lines(const JobRun& each) {
   const RunSummary& summary = each.summary;
   std::string text = fmt::format("\nstoker time {}\n", printable(each.run.info.directory));
   if (summary.samples_per_s) {
-    text += fmt::format("  {:.4g} {}/s ({:.4g} to {:.4g})", summary.samples_per_s->value,
-                        summary.counts_samples ? "samples" : "steps", summary.samples_per_s->low,
-                        summary.samples_per_s->high);
+    text += fmt::format("  {:.4g} {}/s ({})", summary.samples_per_s->value,
+                        summary.counts_samples ? "samples" : "steps",
+                        range_text(*summary.samples_per_s,
+                                   [](double value) { return fmt::format("{:.4g}", value); }));
     if (summary.wait_share)
       text += fmt::format(", {:.0f} % of the time waiting for data", 100 * *summary.wait_share);
     text += "\n";

@@ -10,6 +10,8 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -96,18 +98,45 @@ void sleep_watching(const Progress& progress, std::chrono::milliseconds time) {
   }
 }
 
+/// What squeue says, or nothing where it does not answer: controllers are restarted, and the jobs
+/// go on. Throws when that has lasted too long.
+class Queue {
+ public:
+  std::optional<std::map<std::string, QueuedTasks>> ask() {
+    try {
+      std::map<std::string, QueuedTasks> jobs = queued_jobs();
+      silent_since_ns_ = 0;
+      return jobs;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::interrupted) throw;
+      constexpr int64_t kPatienceNs = 600'000'000'000;
+      if (silent_since_ns_ == 0) {
+        print_error(fmt::format("stoker: {}; the jobs go on, asking again\n", error.what()));
+        silent_since_ns_ = monotonic_ns();
+      }
+      if (monotonic_ns() - silent_since_ns_ > kPatienceNs) throw;
+      return std::nullopt;
+    }
+  }
+
+ private:
+  int64_t silent_since_ns_ = 0;  // 0: it has answered
+};
+
 /// Until none of the jobs waits or runs any more.
 void wait_for(const std::string& directory, Progress& progress, const std::function<void()>& look) {
   using namespace std::chrono_literals;
   std::string shown;
+  Queue queue;
   for (auto pause = 1000ms;; pause = std::min(pause + 1000ms, 10000ms)) {
     sleep_watching(progress, pause);
     look();
-    const std::map<std::string, QueuedTasks> queue = queued_jobs();
+    const auto queued = queue.ask();
+    if (!queued) continue;
     QueuedTasks all;
     for (const std::string& job : jobs_of(directory)) {
-      const auto found = queue.find(job);
-      if (found == queue.end()) continue;
+      const auto found = queued->find(job);
+      if (found == queued->end()) continue;
       all.waiting += found->second.waiting;
       all.running += found->second.running;
       if (found->second.reason != "Dependency" && !found->second.reason.empty()) {
@@ -141,8 +170,12 @@ void offer_to_cancel(const std::string& directory) {
       fmt::format("stoker: the jobs go on; scancel {} ends them\n", fmt::join(numbers, " ")));
 }
 
-int print_result(const std::string& directory) {
+int print_result(const std::string& directory, const Progress& progress) {
   const std::string result = directory + "/" + kResultFile, status = directory + "/" + kStatusFile;
+  // On shared storage this node may see what another one has written some seconds later.
+  for (int tries = 0; !fs::exists(status) && tries < 30; ++tries) {
+    sleep_watching(progress, std::chrono::seconds(1));
+  }
   if (!fs::exists(status)) {
     throw Error(ErrorKind::io,
                 fmt::format("the last job left no result: what the jobs wrote is in "
@@ -232,7 +265,7 @@ int run_jobs(std::string_view command, const std::string& directory,
     if (error.kind() == ErrorKind::interrupted) offer_to_cancel(directory);
     throw;
   }
-  return print_result(directory);
+  return print_result(directory, progress);
 }
 
 }  // namespace stoker

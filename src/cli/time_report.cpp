@@ -128,8 +128,7 @@ std::string comparison_text(const Run& a, const Run& b) {
     return text;
   }
   const Interval& ratio = comparison->ratio;
-  return fmt::format("{}: {}, {:.2f}x ({:.2f} to {:.2f}, 95 %)\n", names,
-                     name_of(comparison->verdict), ratio.value, ratio.low, ratio.high);
+  return fmt::format("{}: {}, {}\n", names, name_of(comparison->verdict), ratio_text(ratio));
 }
 
 }  // namespace stoker

@@ -102,7 +102,8 @@ std::vector<Bytes> ShardOutput::pending(uint32_t file) const {
 ShardOutput::Pending ShardOutput::take(Pending spent) {
   spent.resize(files_.size());
   for (size_t i = 0; i < files_.size(); ++i) {
-    if (spent[i].size() > 1) spent[i].erase(spent[i].begin() + 1, spent[i].end());
+    // The last: the first may be small, as that of a header.
+    if (spent[i].size() > 1) spent[i].erase(spent[i].begin(), spent[i].end() - 1);
     for (Slab& slab : spent[i]) slab.used = slab.summed = 0;
     files_[i].slabs.swap(spent[i]);
   }

@@ -20,8 +20,9 @@ Interval times(const Interval& interval, double factor) {
 }
 
 std::string figure(double value) {
-  return value >= 100 ? format_count(static_cast<uint64_t>(value + 0.5))
-                      : fmt::format("{:.3g}", value);
+  constexpr double kMostDigits = 1e15;
+  return value >= 100 && value < kMostDigits ? format_count(static_cast<uint64_t>(value + 0.5))
+                                             : fmt::format("{:.3g}", value);
 }
 
 void require_good(const Run& run) {
@@ -65,16 +66,16 @@ std::string gpu_worth_text(const GpuWorth& worth, const std::optional<HourPrices
   const Interval& hours = worth.core_hours_per_gpu_hour;
   const std::string gpus =
       worth.gpus == 1 ? "The GPU is" : fmt::format("{:g} GPUs are", worth.gpus);
-  std::string text = fmt::format("{} {:.3g}x as fast as {:g} core{} ({:.3g} to {:.3g}, 95 %", gpus,
-                                 worth.speedup.value, worth.cores, worth.cores == 1 ? "" : "s",
-                                 worth.speedup.low, worth.speedup.high);
+  std::string text = fmt::format(
+      "{} {:.3g}x as fast as {:g} core{} ({}, 95 %", gpus, worth.speedup.value, worth.cores,
+      worth.cores == 1 ? "" : "s",
+      range_text(worth.speedup, [](double value) { return fmt::format("{:.3g}", value); }));
   text += worth.by_time ? "; by the time of the whole run, for the same work)." : ").";
   text += fmt::format(
       " {} {} a core-hour, {} a GPU-hour: a GPU-hour is worth it up to the price of {} core-hours "
-      "({} to {}).",
+      "({}).",
       figure(kHour * worth.cpu_rate / worth.cores), worth.by_time ? "runs" : "samples",
-      figure(kHour * worth.gpu_rate / worth.gpus), figure(hours.value), figure(hours.low),
-      figure(hours.high));
+      figure(kHour * worth.gpu_rate / worth.gpus), figure(hours.value), range_text(hours, figure));
   if (!worth.cost_ratio) return text;
   const Interval& cost = *worth.cost_ratio;
   const std::string_view verdict = cost.high < 1  ? "The GPU is worth it"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure/interval.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -114,6 +116,11 @@ std::vector<double> resampled_means(std::span<const double> values, size_t lengt
 std::string range_text(const Interval& interval, std::string (*number)(double)) {
   return std::isfinite(interval.high) ? number(interval.low) + " to " + number(interval.high)
                                       : "at least " + number(interval.low);
+}
+
+std::string ratio_text(const Interval& ratio) {
+  const auto number = [](double value) { return fmt::format("{:.2f}", value); };
+  return fmt::format("{}x ({}, 95 %)", number(ratio.value), range_text(ratio, number));
 }
 
 size_t block_length(std::span<const double> values) {

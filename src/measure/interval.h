@@ -17,6 +17,9 @@ struct Interval {
 /// "36 to 114"; "at least 36" where there is no upper end, as a short run may have none.
 std::string range_text(const Interval& interval, std::string (*number)(double));
 
+/// "1.25x (1.10 to 1.40, 95 %)".
+std::string ratio_text(const Interval& ratio);
+
 /// The mean of consecutive values, which may depend on those before them. The same values give the
 /// same interval. Nothing for less than two values.
 std::optional<Interval> mean_interval(std::span<const double> values);

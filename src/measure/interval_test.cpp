@@ -207,6 +207,7 @@ TEST(RangeText, SaysNothingOfAnEndThatIsNotThere) {
   const auto number = [](double value) { return std::to_string(static_cast<int>(value)); };
   EXPECT_EQ(range_text({50, 36, 114}, number), "36 to 114");
   EXPECT_EQ(range_text({50, 36, std::numeric_limits<double>::infinity()}, number), "at least 36");
+  EXPECT_EQ(ratio_text({1.25, 1.1, 1.4}), "1.25x (1.10 to 1.40, 95 %)");
 }
 
 TEST(BlockLength, GrowsWithTheAutocorrelation) {

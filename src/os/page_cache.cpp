@@ -14,6 +14,8 @@ namespace stoker {
 uint64_t cached_bytes(int descriptor, uint64_t offset, uint64_t length) {
   if (length == 0) return 0;
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  length += offset % page;
+  offset -= offset % page;
   void* mapped =
       ::mmap(nullptr, length, PROT_READ, MAP_SHARED, descriptor, static_cast<off_t>(offset));
   if (mapped == MAP_FAILED) return 0;

@@ -12,8 +12,8 @@ struct CachedBytes {
   uint64_t all = 0;
 };
 
-/// How many bytes of a part of an open file lie in memory. Of a file that this user may neither
-/// write to nor owns the kernel says that all do. REQUIRES: offset at the beginning of a page.
+/// How many bytes of a part of an open file lie in memory, by whole pages. Of a file that this user
+/// may neither write to nor owns the kernel says that all do.
 uint64_t cached_bytes(int descriptor, uint64_t offset, uint64_t length);
 
 /// Asks the kernel to forget what it has of a file, so that the next read comes from the disk;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/slow_requests.h"
 
+#include <atomic>
 #include <exception>
 #include <mutex>
 
@@ -30,12 +31,15 @@ void SlowRequests::run(size_t count, const std::function<void(size_t)>& work) {
   if (pool_ == nullptr) pool_ = std::make_unique<WorkerPool>(kAtOnce);
   std::mutex mutex;
   std::exception_ptr failure;
+  std::atomic<bool> failed = false;
   pool_->run(count - done, [&](size_t i) {
+    if (failed) return;  // nothing new is begun
     try {
       work(done + i);
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!failure) failure = std::current_exception();
+      failed = true;
     }
   });
   if (failure) std::rethrow_exception(failure);

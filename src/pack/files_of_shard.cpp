@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack/files_of_shard.h"
 
+#include <system_error>
 #include <utility>
 
 namespace stoker {
 
 FilesOfShard::FilesOfShard(const std::vector<std::string>& paths, bool own_thread) {
   for (const std::string& path : paths) files_.push_back(std::make_unique<OutputFile>(path));
-  if (own_thread) thread_ = std::thread([this] { serve(); });
+  if (!own_thread) return;
+  try {
+    thread_ = std::thread([this] { serve(); });
+  } catch (const std::system_error&) {  // none to be had: whoever calls write() does
+  }
 }
 
 FilesOfShard::~FilesOfShard() {

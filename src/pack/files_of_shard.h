@@ -40,10 +40,10 @@ class FilesOfShard {
   void wait(std::unique_lock<std::mutex>& lock);
 
   std::vector<std::unique_ptr<OutputFile>> files_;
-  ShardOutput::Pending spent_;  // written: memory to go on with
-  std::mutex mutex_;            // for what follows
+  std::mutex mutex_;  // for what follows
   std::condition_variable changed_;
   std::optional<ShardOutput::Pending> handed_over_;
+  ShardOutput::Pending spent_;  // written: memory to go on with
   std::exception_ptr failure_;
   bool ending_ = false;
   std::thread thread_;

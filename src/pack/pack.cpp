@@ -144,8 +144,10 @@ void write_shards(const Source& source, const WriteFormat& write, const Destinat
   check_space(destination, plan, tasks);
   const auto left = static_cast<size_t>(
       std::count_if(tasks.begin(), tasks.end(), [](const Task& task) { return !task.entry; }));
-  const unsigned cores = options.jobs != 0 ? options.jobs : usable_cores();
-  const bool idle_core = std::min<size_t>(left, views.writers) < cores;
+  const unsigned cores =
+      options.jobs != 0 ? std::min(options.jobs, usable_cores()) : usable_cores();
+  const size_t busy = std::min<size_t>(left, views.writers) * views.limits.threads;
+  const bool idle_cores = 2 * busy <= cores;  // one for each that is busy
   if (options.progress != nullptr) options.progress->begin("packing", samples, bytes);
   parallel_for(tasks.size(), views.writers, [&](size_t i) {
     Task& task = tasks[i];
@@ -161,7 +163,7 @@ void write_shards(const Source& source, const WriteFormat& write, const Destinat
     job.directory = destination.dataset(dataset.directory);
     job.name = shard.name;
     job.samples = Plan::order(destination.plan, task.dataset, shard);
-    job.own_thread = idle_core;
+    job.own_thread = idle_cores;
     job.progress = options.progress;
     task.entry = write_shard(job);
     readers.give(std::move(reader));

@@ -238,8 +238,7 @@ std::vector<ReportedComparison> comparisons_of(const Report& report) {
       continue;
     }
     const Interval& ratio = each.rates->ratio;
-    each.text += fmt::format("{}, {:.2f}x ({:.2f} to {:.2f}, 95 %)", name_of(each.rates->verdict),
-                             ratio.value, ratio.low, ratio.high);
+    each.text += fmt::format("{}, {}", name_of(each.rates->verdict), ratio_text(ratio));
   }
   return all;
 }

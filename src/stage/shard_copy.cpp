@@ -56,7 +56,7 @@ class Copy {
         to_path_(to_path),
         options_(options) {
     hints_ = open_again(0);
-    // A file system on a device of this machine: others count on what is asked for ahead.
+    // A file system on a block device: those of a network count on what is asked for ahead.
     if (major(from_->info().device) != 0) direct_ = open_again(O_DIRECT);
   }
   ~Copy() {
@@ -76,7 +76,7 @@ class Copy {
   void ask_for(uint64_t offset, uint64_t length) const;
   std::vector<Stretch> stretches() const;
   void copy(Stretch& stretch) const;
-  bool copy_direct(Stretch& stretch, uint64_t begin, uint64_t end, MutableBytes memory) const;
+  uint64_t copy_direct(Stretch& stretch, uint64_t begin, uint64_t end, MutableBytes memory) const;
   void copy_cached(Stretch& stretch, uint64_t begin, uint64_t end, MutableBytes memory) const;
   void read(uint64_t offset, MutableBytes into) const;
   void write(uint64_t offset, Bytes bytes) const;
@@ -176,19 +176,19 @@ void Copy::write(uint64_t offset, Bytes bytes) const {
   }
 }
 
-/// Copies a part past the page cache: what is read once need not be kept, and costs a copy less.
-/// False where the system has it in memory already, or does not read that way.
-bool Copy::copy_direct(Stretch& stretch, uint64_t begin, uint64_t end, MutableBytes memory) const {
-  const uint64_t page = begin / kPage * kPage;
-  if (cached_bytes(direct_, page, end - page) > (end - page) / 2) return false;
+/// Copies from `begin` on past the page cache: what is read once need not be kept, and costs a copy
+/// less. Returns how far it came: to `begin` where the system has the part in memory already, and
+/// not to `end` where it does not read that way.
+uint64_t Copy::copy_direct(Stretch& stretch, uint64_t begin, uint64_t end,
+                           MutableBytes memory) const {
+  if (cached_bytes(direct_, begin, end - begin) > (end - begin) / 2) return begin;
   for (uint64_t at = begin; at < end;) {
     const uint64_t first = at / kPage * kPage;
     const uint64_t wanted = std::min<uint64_t>(end - first, memory.size());
     const ssize_t got =
         ::pread(direct_, memory.data(), round_up(wanted, kPage), static_cast<off_t>(first));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && at == begin) return false;
-    if (got < 0) throw system_error(from_path_, "cannot read", errno);
+    if (got < 0) return at;  // what cannot be read at all, read() will say
     const uint64_t last = std::min<uint64_t>(end, first + static_cast<uint64_t>(got));
     if (last <= at) changed();
     const Bytes piece = Bytes(memory).subspan(at - first, last - at);
@@ -196,7 +196,7 @@ bool Copy::copy_direct(Stretch& stretch, uint64_t begin, uint64_t end, MutableBy
     write(at, piece);
     at = last;
   }
-  return true;
+  return end;
 }
 
 void Copy::copy_cached(Stretch& stretch, uint64_t begin, uint64_t end, MutableBytes memory) const {
@@ -221,8 +221,11 @@ void Copy::copy(Stretch& stretch) const {
   for (uint64_t begin = stretch.begin; begin < stretch.end; begin += kRequest) {
     if (options_.progress != nullptr) options_.progress->check_stop();
     const uint64_t end = std::min(stretch.end, begin + kRequest);
-    direct = direct && copy_direct(stretch, begin, end, {memory.get(), size});
-    if (!direct) copy_cached(stretch, begin, end, {memory.get(), size});
+    uint64_t at = begin;
+    if (direct) at = copy_direct(stretch, begin, end, {memory.get(), size});
+    // From then on: what is asked for ahead is in memory when its turn comes.
+    direct = at == end;
+    if (!direct) copy_cached(stretch, at, end, {memory.get(), size});
     // The disk is busy while the next bytes come, and the sync at the end has little left to do.
     (void)::sync_file_range(to_, static_cast<off_t>(begin), static_cast<off_t>(end - begin),
                             SYNC_FILE_RANGE_WRITE);

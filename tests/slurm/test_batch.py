@@ -216,3 +216,20 @@ def test_time_by_a_job(cluster, place):
     finished = cluster.stoker("time", "--slurm", "--json", "--", "bash", "-c", "sleep 1; exit 3", cwd=place, status=3)
     run = json.loads(finished.stdout)
     assert run["exit_status"] == 3 or run["runs"][0]["exit_status"] == 3
+
+
+def test_controller_that_does_not_answer_for_a_while_ends_no_waiting(cluster, place):
+    """squeue fails twice and then is the real one, as while a controller is restarted."""
+    programs = place / "programs"
+    programs.mkdir()
+    real = shutil.which("squeue")
+    (programs / "squeue").write_text(f"""#!/bin/sh
+echo . >> {place}/asked
+if [ "$(wc -l < {place}/asked)" -le 2 ]; then echo 'Unable to contact slurm controller' >&2; exit 1; fi
+exec {real} "$@"
+""")
+    (programs / "squeue").chmod(0o755)
+    line = ["time", "--slurm", "--json", "--", "bash", "-c", "sleep 4; exit 3"]
+    finished = cluster.stoker(*line, cwd=place, status=3, env={"PATH": f"{programs}:{os.environ['PATH']}"})
+    assert finished.stderr.count("Unable to contact slurm controller") == 1 and "asking again" in finished.stderr
+    assert len((place / "asked").read_text().split()) > 2
