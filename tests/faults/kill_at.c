@@ -9,6 +9,7 @@
 //           =half    SIGKILL after half of the bytes of a write; "before" for other calls
 //           =SIGINT, SIGTERM   that signal to the process, then the call
 //           =ENOSPC, EIO       the call and all later ones that need space or the disk fail so
+//   KILL_LEAST=n     only write() of so many bytes counts: how many other calls there are depends on the machine
 //   KILL_COUNT=file  receives the number of calls when the process ends by itself
 //
 // Output to the terminal (descriptors 0 to 2) does not count.
@@ -29,12 +30,15 @@
 
 static atomic_long calls;
 static long strike_at;
+static size_t least;
 static const char *how;
 static int failing;  // the errno with which calls fail
 
 __attribute__((constructor)) static void begin(void) {
   const char *at = getenv("KILL_AT");
   strike_at = at ? atol(at) : 0;
+  const char *bytes = getenv("KILL_LEAST");
+  least = bytes ? (size_t)atol(bytes) : 0;
   how = getenv("KILL_HOW");
   if (!how) how = "before";
   if (!strcmp(how, "ENOSPC")) failing = ENOSPC;
@@ -76,7 +80,7 @@ static int strike(int can_fail) {
 
 #define CALL(name, can_fail, ...)             \
   do {                                        \
-    int struck = strike(can_fail);            \
+    int struck = least > 0 ? 0 : strike(can_fail); \
     if (struck < 0) return -1;                \
     if (struck == 2) die();                   \
     __auto_type result = REAL(name)(__VA_ARGS__); \
@@ -101,7 +105,7 @@ static ssize_t half_of(int fd, const struct iovec *parts, int count, off_t offse
 }
 
 ssize_t write(int fd, const void *data, size_t size) {
-  if (fd <= 2) return REAL(write)(fd, data, size);
+  if (fd <= 2 || size < least) return REAL(write)(fd, data, size);
   int struck = strike(1);
   if (struck < 0) return -1;
   struct iovec part = {(void *)data, size};

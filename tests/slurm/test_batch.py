@@ -94,7 +94,7 @@ def test_task_that_is_killed_in_its_midst_is_submitted_again(cluster, place, shi
     part = jobs / "stoker-pack-part.sh"
     strike = f"""if [[ $SLURM_ARRAY_TASK_ID == 2 && ! -e {jobs}/struck ]]; then
   touch {jobs}/struck
-  export LD_PRELOAD={shim} KILL_AT=12 KILL_HOW=half
+  export LD_PRELOAD={shim} KILL_AT=2 KILL_LEAST=50000 KILL_HOW=half
 fi
 """
     part.write_text(part.read_text().replace("set -euo pipefail\n", "set -euo pipefail\n" + strike, 1))
