@@ -11,11 +11,6 @@
 namespace stoker {
 namespace {
 
-std::string figure(double value) {
-  return value >= 100 ? format_count(static_cast<uint64_t>(value + 0.5))
-                      : fmt::format("{:.3g}", value);
-}
-
 std::string widths_text(const ScaleOptions& options, const ScaleResult& result,
                         const Style& style) {
   const std::string_view titles[] = {"samples/s", "steps/s", "seconds"};
@@ -28,8 +23,8 @@ std::string widths_text(const ScaleOptions& options, const ScaleResult& result,
   std::vector<std::vector<std::string>> rows;
   for (const ScaleWidth& width : result.widths) {
     const auto interval = shown_interval(width, result.measure);
-    rows.push_back({format_count(width.n), figure(shown_value(width, result.measure)),
-                    interval ? range_text(*interval, figure) : "-",
+    rows.push_back({format_count(width.n), figure_text(shown_value(width, result.measure)),
+                    interval ? range_text(*interval, figure_text) : "-",
                     fmt::format("{:.2f}{}", width.speedup, style.unicode ? "×" : "x"),
                     fmt::format("{:.0f} %", width.percent_of_ideal), format_count(width.runs)});
   }

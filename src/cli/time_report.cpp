@@ -13,16 +13,9 @@
 namespace stoker {
 namespace {
 
-std::string rate_text(double rate) {
-  constexpr double kMostDigits = 1e15;
-  if (!(rate < kMostDigits)) return fmt::format("{:.3g}", rate);
-  return rate >= 100 ? format_count(static_cast<uint64_t>(rate + 0.5))
-                     : fmt::format("{:.3g}", rate);
-}
-
 std::string interval_text(const Interval& interval, std::string_view unit) {
-  return fmt::format("{} {} ({}, 95 %)", rate_text(interval.value), unit,
-                     range_text(interval, rate_text));
+  return fmt::format("{} {} ({}, 95 %)", figure_text(interval.value), unit,
+                     range_text(interval, figure_text));
 }
 
 std::string steps_text(const Run& run, const RunSummary& summary, const Style& style) {

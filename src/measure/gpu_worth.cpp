@@ -19,12 +19,6 @@ Interval times(const Interval& interval, double factor) {
   return {interval.value * factor, interval.low * factor, interval.high * factor};
 }
 
-std::string figure(double value) {
-  constexpr double kMostDigits = 1e15;
-  return value >= 100 && value < kMostDigits ? format_count(static_cast<uint64_t>(value + 0.5))
-                                             : fmt::format("{:.3g}", value);
-}
-
 void require_good(const Run& run) {
   if (run.info.ended && run.info.exit_status == 0) return;
   throw Error(ErrorKind::usage, fmt::format("{}: {}, so it says nothing about its speed",
@@ -74,8 +68,9 @@ std::string gpu_worth_text(const GpuWorth& worth, const std::optional<HourPrices
   text += fmt::format(
       " {} {} a core-hour, {} a GPU-hour: a GPU-hour is worth it up to the price of {} core-hours "
       "({}).",
-      figure(kHour * worth.cpu_rate / worth.cores), worth.by_time ? "runs" : "samples",
-      figure(kHour * worth.gpu_rate / worth.gpus), figure(hours.value), range_text(hours, figure));
+      figure_text(kHour * worth.cpu_rate / worth.cores), worth.by_time ? "runs" : "samples",
+      figure_text(kHour * worth.gpu_rate / worth.gpus), figure_text(hours.value),
+      range_text(hours, figure_text));
   if (!worth.cost_ratio) return text;
   const Interval& cost = *worth.cost_ratio;
   const std::string_view verdict = cost.high < 1  ? "The GPU is worth it"

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/units.h"
 #include "measure/random.h"
 
 namespace stoker {
@@ -112,6 +113,12 @@ std::vector<double> resampled_means(std::span<const double> values, size_t lengt
 }
 
 }  // namespace
+
+std::string figure_text(double value) {
+  constexpr double kMostDigits = 1e15;
+  return value >= 100 && value < kMostDigits ? format_count(static_cast<uint64_t>(value + 0.5))
+                                             : fmt::format("{:.3g}", value);
+}
 
 std::string range_text(const Interval& interval, std::string (*number)(double)) {
   return std::isfinite(interval.high) ? number(interval.low) + " to " + number(interval.high)

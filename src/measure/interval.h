@@ -14,6 +14,9 @@ struct Interval {
   double value = 0, low = 0, high = 0;
 };
 
+/// A measured figure with the digits that it deserves: "1,234", "12.3", "1e+20".
+std::string figure_text(double value);
+
 /// "36 to 114"; "at least 36" where there is no upper end, as a short run may have none.
 std::string range_text(const Interval& interval, std::string (*number)(double));
 

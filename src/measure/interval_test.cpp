@@ -203,6 +203,13 @@ TEST(Distribution, IsThatOfSmallNumbers) {
   EXPECT_FALSE(distribution_of({}));
 }
 
+TEST(FigureText, HasTheDigitsThatItDeserves) {
+  EXPECT_EQ(figure_text(1234.4), "1,234");
+  EXPECT_EQ(figure_text(12.34), "12.3");
+  EXPECT_EQ(figure_text(1e20), "1e+20");
+  EXPECT_EQ(figure_text(std::numeric_limits<double>::infinity()), "inf");
+}
+
 TEST(RangeText, SaysNothingOfAnEndThatIsNotThere) {
   const auto number = [](double value) { return std::to_string(static_cast<int>(value)); };
   EXPECT_EQ(range_text({50, 36, 114}, number), "36 to 114");

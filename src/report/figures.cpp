@@ -183,11 +183,7 @@ std::string end_sentence(const RunInfo& info) {
 
 }  // namespace
 
-std::string number_text(double value) {
-  if (!std::isfinite(value)) return "n/a";
-  return value >= 100 && value < 1e15 ? format_count(static_cast<uint64_t>(value + 0.5))
-                                      : fmt::format("{:.3g}", value);
-}
+std::string number_text(double value) { return std::isfinite(value) ? figure_text(value) : "n/a"; }
 
 std::vector<Figure> figures_of(const ReportedRun& run) {
   std::vector<Figure> figures;
