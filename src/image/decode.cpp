@@ -92,6 +92,10 @@ Size ImageDecoder::output_size(const DecodeOptions& options) const {
   return window.size();
 }
 
+DecodePath ImageDecoder::path() const {
+  return state_->info.kind == ImageKind::jpeg ? DecodePath::from_start : DecodePath::other;
+}
+
 Size ImageDecoder::resized(const DecodeOptions& options) const {
   if (options.size) return *options.size;
   return options.crop ? options.crop->size() : state_->info.size;

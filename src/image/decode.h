@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/bytes.h"
+#include "image/decode_path.h"
 #include "image/pixels.h"
 #include "image/resample.h"
 
@@ -28,8 +29,11 @@ struct DecodeOptions {
   bool flip = false;  // mirrored left to right, after the resize
   /// A damaged photo gives the pixels that Pillow gives for it, instead of an error.
   bool like_pillow = false;
-  /// Where the rows of a JPEG begin, from the sample's extras; empty: not known. Not used yet.
+  /// Where the rows of a JPEG begin (image/row_index.h); empty: not known. One that belongs to
+  /// another photo is not used.
   Bytes row_index;
+  /// CRC-32C of the image, where the caller knows it; computed where a row index wants it.
+  std::optional<uint32_t> crc;
 };
 
 /// Decodes images, one after the other; keeps its memory. One per thread.
@@ -50,6 +54,8 @@ class ImageDecoder {
   Size output_size(const DecodeOptions& options) const;
   /// Writes the opened image to `out`: rows of three bytes per pixel, `stride` bytes apart.
   void decode(const DecodeOptions& options, uint8_t* out, size_t stride);
+  /// Which way the last decode() took.
+  DecodePath path() const;
 
  private:
   Size resized(const DecodeOptions& options) const;
