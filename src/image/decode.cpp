@@ -6,7 +6,9 @@
 #include <array>
 #include <string_view>
 
+#include "base/crc32c.h"
 #include "base/error.h"
+#include "image/baseline_decoder.h"
 #include "image/jpeg.h"
 #include "image/other_images.h"
 
@@ -41,12 +43,47 @@ const Kind& kind_of(Bytes data) {
 }  // namespace
 
 struct ImageDecoder::State {
+  BaselineDecoder baseline;
   JpegDecoder jpeg;
+  bool jpeg_is_open = false;
+  DecodePath path = DecodePath::other;
   Resampler resampler;
   PixelBuffer pixels;
   Bytes data;
   ImageInfo info;
+
+  /// libjpeg-turbo looks at a photo only where it has to decode it.
+  Size open_jpeg() {
+    path = baseline.open(data);
+    jpeg_is_open = path != DecodePath::from_start;
+    return jpeg_is_open ? jpeg.open(data) : baseline.size();
+  }
+
+  bool decode_baseline(const Region& region, const DecodeOptions& options, PixelRows& rows);
 };
+
+/// The rows of a buffer.
+class BufferRows final : public PixelRows {
+ public:
+  BufferRows(PixelBuffer& buffer, Size size) : buffer_(buffer) { buffer.resize(size); }
+  uint8_t* next() override { return buffer_.row(row_++); }
+
+ private:
+  PixelBuffer& buffer_;
+  size_t row_ = 0;
+};
+
+/// With our own decoder; false where libjpeg-turbo has to do it.
+bool ImageDecoder::State::decode_baseline(const Region& region, const DecodeOptions& options,
+                                          PixelRows& rows) {
+  std::optional<RowIndexView> index;
+  if (!options.row_index.empty()) index = RowIndexView::open(options.row_index);
+  if (index && !baseline.fits(*index, options.crc ? *options.crc : crc32c(data))) index.reset();
+  path = index ? DecodePath::indexed : DecodePath::from_start;
+  if (baseline.decode(region, index ? &*index : nullptr, rows)) return true;
+  path = DecodePath::damaged;
+  return false;
+}
 
 ImageDecoder::ImageDecoder() : state_(std::make_unique<State>()) {}
 ImageDecoder::~ImageDecoder() = default;
@@ -54,7 +91,8 @@ ImageDecoder::~ImageDecoder() = default;
 ImageInfo ImageDecoder::open(Bytes data) {
   const Kind& kind = kind_of(data);
   state_->data = data;
-  state_->info = {kind.kind, kind.size == nullptr ? state_->jpeg.open(data) : kind.size(data)};
+  state_->info = {kind.kind, kind.size == nullptr ? state_->open_jpeg() : kind.size(data)};
+  if (kind.size != nullptr) state_->path = DecodePath::other;
   const Size size = state_->info.size;
   if (size.height == 0 || size.width == 0) {
     throw Error(ErrorKind::corrupt, fmt::format("damaged {}: it has no pixels", kind.name));
@@ -92,9 +130,7 @@ Size ImageDecoder::output_size(const DecodeOptions& options) const {
   return window.size();
 }
 
-DecodePath ImageDecoder::path() const {
-  return state_->info.kind == ImageKind::jpeg ? DecodePath::from_start : DecodePath::other;
-}
+DecodePath ImageDecoder::path() const { return state_->path; }
 
 Size ImageDecoder::resized(const DecodeOptions& options) const {
   if (options.size) return *options.size;
@@ -104,6 +140,8 @@ Size ImageDecoder::resized(const DecodeOptions& options) const {
 PixelView ImageDecoder::pixels_of(const Region& region, const DecodeOptions& options) {
   const Kind& kind = kKinds[static_cast<size_t>(state_->info.kind)];
   if (kind.decode == nullptr) {
+    if (!state_->jpeg_is_open) (void)state_->jpeg.open(state_->data);
+    state_->jpeg_is_open = true;
     return state_->jpeg.decode(region, options.like_pillow, state_->pixels);
   }
   state_->pixels.resize(state_->info.size);
@@ -122,7 +160,16 @@ void ImageDecoder::decode(const DecodeOptions& options, uint8_t* out, size_t str
   Region part = resizes ? resampler.plan({crop.size(), size, window, options.resample}) : window;
   part.top += crop.top;
   part.left += crop.left;
-  const PixelView pixels = pixels_of(part, options);
+  // Pillow may refuse a photo for what lies behind the part.
+  const bool baseline = state_->info.kind == ImageKind::jpeg && !state_->jpeg_is_open &&
+                        !options.like_pillow && state_->baseline.has_end();
+  PixelRows* rows = baseline && resizes ? resampler.take_rows(options.flip) : nullptr;
+  if (rows != nullptr && state_->decode_baseline(part, options, *rows)) {
+    return resampler.finish(out, stride);
+  }
+  BufferRows buffer(state_->pixels, part.size());
+  const bool done = baseline && rows == nullptr && state_->decode_baseline(part, options, buffer);
+  const PixelView pixels = done ? state_->pixels.view() : pixels_of(part, options);
   if (resizes) return resampler.run(pixels, options.flip, out, stride);
   for (uint32_t y = 0; y < window.height; ++y) {
     pack_row(pixels.row(y), window.width, options.flip, out + y * stride);

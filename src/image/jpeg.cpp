@@ -113,12 +113,21 @@ bool is_jpeg(Bytes data) {
          data[2] == std::byte{0xFF};
 }
 
+bool has_end(Bytes data, size_t from) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(data.data());
+  for (size_t at = data.size(); at >= from + 2; --at) {
+    if (bytes[at - 2] == 0xFF && bytes[at - 1] == JPEG_EOI) return true;
+  }
+  return false;
+}
+
 struct JpegDecoder::State {
   jpeg_decompress_struct info{};
   Failure failure;
   jpeg_progress_mgr progress{};
   Bytes data;
   std::vector<uint8_t> last_row;  // that is read and not wanted
+  jvirt_barray_ptr* coefficients = nullptr;
 
   State() {
     info.err = jpeg_std_error(&failure.manager);
@@ -131,15 +140,6 @@ struct JpegDecoder::State {
   State& operator=(const State&) = delete;
 
   size_t consumed() const { return data.size() - info.src->bytes_in_buffer; }
-
-  /// Whether an end-of-image marker follows the beginning of the scan.
-  bool has_end() const {
-    const auto* bytes = reinterpret_cast<const uint8_t*>(data.data());
-    for (size_t at = data.size(); at >= consumed() + 2; --at) {
-      if (bytes[at - 2] == 0xFF && bytes[at - 1] == JPEG_EOI) return true;
-    }
-    return false;
-  }
 
   /// Whether libjpeg smooths the edges of blocks, as it does where scans of a progressive photo
   /// are missing: the pixels of a region then depend on blocks around it.
@@ -211,6 +211,19 @@ struct JpegDecoder::State {
     return true;
   }
 
+  bool read_coefficients() {
+    if (setjmp(failure.back) != 0) return false;
+    failure.forgiving = false;
+    coefficients = jpeg_read_coefficients(&info);
+    return true;
+  }
+
+  const int16_t* coefficient_row(uint32_t component, uint32_t row) {
+    if (setjmp(failure.back) != 0) return nullptr;
+    return *info.mem->access_virt_barray(reinterpret_cast<j_common_ptr>(&info),
+                                         coefficients[component], row, 1, FALSE)[0];
+  }
+
   [[noreturn]] void refuse() const {
     if (failure.code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
     if (is_unsupported(failure.code)) {
@@ -230,10 +243,17 @@ Size JpegDecoder::open(Bytes data) {
   return {state_->info.image_height, state_->info.image_width};
 }
 
+bool JpegDecoder::read_coefficients() { return state_->read_coefficients(); }
+
+const int16_t* JpegDecoder::coefficients(uint32_t component, uint32_t row) {
+  return state_->coefficient_row(component, row);
+}
+
 PixelView JpegDecoder::decode(const Region& region, bool like_pillow, PixelBuffer& buffer) {
   State& state = *state_;
-  // Cut off anywhere, perhaps behind what is wanted. Pillow refuses it, too.
-  if (!state.has_end()) throw Error(ErrorKind::corrupt, "damaged JPEG: it ends too early");
+  if (!has_end(state.data, state.consumed())) {
+    throw Error(ErrorKind::corrupt, "damaged JPEG: it ends too early");
+  }
   if (!state.start(like_pillow)) state.refuse();
   const uint32_t full = state.info.output_width;
   const Region wanted = state.smooths() ? Region{0, 0, state.info.output_height, full} : region;

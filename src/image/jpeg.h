@@ -9,6 +9,9 @@
 namespace stoker {
 
 bool is_jpeg(Bytes data);
+/// Whether an end-of-image marker comes behind `from`. A photo without one was cut off somewhere,
+/// perhaps behind what is wanted; Pillow refuses it, too.
+bool has_end(Bytes data, size_t from);
 
 /// JPEGs through libjpeg-turbo, of which only the blocks that a region needs are turned into
 /// pixels.
@@ -24,6 +27,12 @@ class JpegDecoder {
   /// The pixels of a region of the opened photo; they lie in `buffer`, among others.
   /// `like_pillow`: damage that Pillow does not notice is none.
   PixelView decode(const Region& region, bool like_pillow, PixelBuffer& buffer);
+
+  /// Decodes all coefficients of the opened photo; returns false where it is damaged.
+  bool read_coefficients();
+  /// After that: a row of a component's blocks, each of 64 coefficients in rows; null where there
+  /// is none.
+  const int16_t* coefficients(uint32_t component, uint32_t row);
 
  private:
   struct State;

@@ -40,7 +40,7 @@ struct Picture {
 /// Pixels of four bytes each, of which the last says nothing: red, green, blue, any. Behind the
 /// last row kSlack more bytes can be read.
 struct PixelView {
-  static constexpr size_t kSlack = 64;
+  static constexpr size_t kSlack = 256;
 
   const uint8_t* data = nullptr;
   size_t stride = 0;  // bytes from row to row
@@ -70,6 +70,15 @@ class PixelBuffer {
   std::unique_ptr<uint8_t[]> bytes_;
   size_t capacity_ = 0;
   Size size_;
+};
+
+/// Takes an image row by row.
+class PixelRows {
+ public:
+  virtual ~PixelRows() = default;
+  /// Where the next row of pixels goes, with PixelView::kSlack bytes behind it that may be written
+  /// as well; the row before is done then.
+  virtual uint8_t* next() = 0;
 };
 
 }  // namespace stoker

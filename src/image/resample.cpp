@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numbers>
 
+#include "base/bytes.h"
 #include "image/resample_kernels.h"
 
 namespace stoker {
@@ -123,6 +124,7 @@ Region Resampler::plan(const Resizing& resizing) {
   if (filter == Resample::nearest) {
     across = nearest_table(from.width, to.width, window.left, window.width, nearest_columns_);
     down = nearest_table(from.height, to.height, window.top, window.height, nearest_rows_);
+    part_ = {down.count, across.count};
     return {down.first, across.first, down.count, across.count};
   }
   // What keeps its length is left alone, not filtered.
@@ -134,6 +136,7 @@ Region Resampler::plan(const Resizing& resizing) {
     rows_.set(from.height, to.height, window.top, window.height, filter);
     down = rows_.make_relative();
   }
+  part_ = {down.count, across.count};
   return {down.first, across.first, down.count, across.count};
 }
 
@@ -152,7 +155,8 @@ void Resampler::run_nearest(const PixelView& part, bool flip, uint8_t* out,
 
 PixelView Resampler::change_width(const PixelView& image, bool flip) {
   wider_.resize({image.size.height, resizing_.window.width});
-  resample_rows(image, columns_, packed_, flip, wider_);
+  pack_weights(columns_, packed_);
+  resample_rows(image, columns_, packed_, flip, wider_, 0);
   return wider_.view();
 }
 
@@ -163,20 +167,30 @@ PixelView Resampler::change_height(const PixelView& image) {
   return higher_.view();
 }
 
+/// Each pass rounds to eight bits, so the order shows. This is how Pillow 13 decides.
+bool Resampler::height_first() const {
+  const auto& [from, to, window, filter] = resizing_;
+  const int64_t narrower = int64_t{from.width} - to.width;
+  const int64_t lower = int64_t{from.height} - to.height;
+  return lower > 0 && 2 * narrower < lower;
+}
+
 void Resampler::run(const PixelView& part, bool flip, uint8_t* out, size_t out_stride) {
   const auto& [from, to, window, filter] = resizing_;
   if (filter == Resample::nearest) return run_nearest(part, flip, out, out_stride);
   PixelView image = part;
-  // Each pass rounds to eight bits, so the order shows. This is how Pillow 13 decides.
-  const int64_t narrower = int64_t{from.width} - to.width;
-  const int64_t lower = int64_t{from.height} - to.height;
-  const bool height_first = lower > 0 && 2 * narrower < lower;
-  if (height_first) image = change_height(image);
+  if (height_first()) image = change_height(image);
   if (from.width != to.width) {
     image = change_width(image, flip);
     flip = false;
   }
-  if (from.height == to.height || height_first) {
+  write(image, flip, out, out_stride);
+}
+
+/// What is left to do once the width is right.
+void Resampler::write(const PixelView& image, bool flip, uint8_t* out, size_t out_stride) {
+  const auto& [from, to, window, filter] = resizing_;
+  if (from.height == to.height || height_first()) {
     for (uint32_t y = 0; y < window.height; ++y) {
       pack_row(image.row(y), window.width, flip, out + y * out_stride);
     }
@@ -187,6 +201,38 @@ void Resampler::run(const PixelView& part, bool flip, uint8_t* out, size_t out_s
     resample_column(image, rows_, y, higher_.row(0));
     pack_row(higher_.row(0), window.width, flip, out + y * out_stride);
   }
+}
+
+PixelRows* Resampler::take_rows(bool flip) {
+  const auto& [from, to, window, filter] = resizing_;
+  if (filter == Resample::nearest || from.width == to.width || height_first()) return nullptr;
+  flip_ = flip;
+  staged_ = changed_ = 0;
+  stage_.resize({kStaged, part_.width});
+  wider_.resize({part_.height + 4, window.width});
+  pack_weights(columns_, packed_);
+  return this;
+}
+
+uint8_t* Resampler::next() {
+  if (staged_ == kStaged) change_staged();
+  return stage_.row(staged_++);
+}
+
+void Resampler::change_staged() {
+  PixelView rows = stage_.view();
+  // By the four, of which the last may be rows of nothing: fewer would be changed one by one.
+  rows.size.height = static_cast<uint32_t>(round_up(staged_, 4));
+  resample_rows(rows, columns_, packed_, flip_, wider_, changed_);
+  changed_ += staged_;
+  staged_ = 0;
+}
+
+void Resampler::finish(uint8_t* out, size_t out_stride) {
+  change_staged();
+  PixelView image = wider_.view();
+  image.size.height = part_.height;
+  write(image, false, out, out_stride);
 }
 
 }  // namespace stoker

@@ -45,23 +45,40 @@ struct Resizing {
 
 /// Resizes images exactly as Pillow's Image.resize does. Keeps its memory from image to image; one
 /// per thread.
-class Resampler {
+class Resampler : private PixelRows {
  public:
   /// The part of the image that run() needs for this.
   Region plan(const Resizing& resizing);
   /// Takes that part, and writes pixels of three bytes to `out`, mirrored where `flip` says so.
   void run(const PixelView& part, bool flip, uint8_t* out, size_t out_stride);
 
+  /// Whether the part can be given row by row, each of which is used while it is in the cache; null
+  /// where all of it has to be there first. Instead of run(): all rows go to what this returns,
+  /// then finish() does the rest.
+  PixelRows* take_rows(bool flip);
+  void finish(uint8_t* out, size_t out_stride);
+
  private:
+  static constexpr uint32_t kStaged = 16;  // rows that are changed together
+
+  uint8_t* next() override;
+  void change_staged();
+  bool height_first() const;
   void run_nearest(const PixelView& part, bool flip, uint8_t* out, size_t out_stride) const;
   PixelView change_width(const PixelView& image, bool flip);
   PixelView change_height(const PixelView& image);
+  void write(const PixelView& image, bool flip, uint8_t* out, size_t out_stride);
 
   Resizing resizing_;
+  Size part_;  // that plan() has asked for
   ResampleWeights columns_, rows_;
   std::vector<uint32_t> nearest_columns_, nearest_rows_;
   std::vector<int32_t> packed_;
   PixelBuffer wider_, higher_;
+  // Of take_rows().
+  PixelBuffer stage_;
+  uint32_t staged_ = 0, changed_ = 0;  // rows that wait, and that are in wider_
+  bool flip_ = false;
 };
 
 /// Copies a row of pixels of four bytes to pixels of three, mirrored where `flip` says so. Reads

@@ -21,9 +21,11 @@ namespace stoker::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
-void rows(const PixelView& from, const ResampleWeights& weights, std::vector<int32_t>& /*packed*/,
-          bool flip, PixelBuffer& to) {
-  resample_rows_plainly(from, weights, flip, to);
+void pack_all(const ResampleWeights& /*weights*/, std::vector<int32_t>& /*packed*/) {}
+
+void rows(const PixelView& from, const ResampleWeights& weights,
+          const std::vector<int32_t>& /*packed*/, bool flip, PixelBuffer& to, uint32_t to_row) {
+  resample_rows_plainly(from, weights, flip, to, to_row);
 }
 
 void column(const PixelView& from, const ResampleWeights& weights, uint32_t row, uint8_t* to) {
@@ -46,7 +48,7 @@ constexpr uint32_t kTaps = 4;
 /// Weights of four taps: three words, each of four bytes with a sign, the lowest first.
 constexpr uint32_t kWords = 3;
 
-HWY_INLINE void pack_weights(const int32_t* weights, int32_t* words) {
+HWY_INLINE void pack_four(const int32_t* weights, int32_t* words) {
   words[0] = words[1] = words[2] = 0;
   for (uint32_t tap = 0; tap < kTaps; ++tap) {
     int32_t rest = weights[tap];
@@ -113,7 +115,7 @@ constexpr int kLowBits = 15;
 /// Weights of four taps: the low pieces of the first two, of the others, then the high pieces.
 constexpr uint32_t kWords = 4;
 
-HWY_INLINE void pack_weights(const int32_t* weights, int32_t* words) {
+HWY_INLINE void pack_four(const int32_t* weights, int32_t* words) {
   constexpr int32_t kLow = (1 << kLowBits) - 1;
   const auto pair = [](int32_t a, int32_t b) {
     return static_cast<int32_t>((static_cast<uint32_t>(a) & 0xFFFFU) | static_cast<uint32_t>(b)
@@ -314,36 +316,45 @@ void make_rows(const RowPass& pass, const uint8_t* HWY_RESTRICT from, uint8_t* H
 }
 
 template <uint32_t kGroups>
-void make_all_rows(const RowPass& pass, const PixelView& from, PixelBuffer& to) {
+void make_all_rows(const RowPass& pass, const PixelView& from, PixelBuffer& to, uint32_t to_row) {
   const uint32_t height = from.size.height;
   for (uint32_t y = 0; y < height; y += kRows) {
     const uint32_t at = std::min(y, height - kRows);  // the last ones may be made twice
-    make_rows<kGroups>(pass, from.row(at), to.row(at));
+    make_rows<kGroups>(pass, from.row(at), to.row(to_row + at));
   }
 }
 
-void rows(const PixelView& from, const ResampleWeights& weights, std::vector<int32_t>& packed,
-          bool flip, PixelBuffer& to) {
-  if (from.size.height < kRows) return resample_rows_plainly(from, weights, flip, to);
+/// Groups of four taps that the longest window has.
+uint32_t groups_of(const ResampleWeights& weights) {
   uint32_t most = 0;
   for (const ResampleWeights::Window& window : weights.windows) {
     most = std::max(most, window.count);
   }
-  const uint32_t groups = (most + kTaps - 1) / kTaps;
+  return (most + kTaps - 1) / kTaps;
+}
+
+void pack_all(const ResampleWeights& weights, std::vector<int32_t>& packed) {
+  const uint32_t groups = groups_of(weights);
   const size_t count = weights.windows.size();
   packed.resize(count * groups * kWords);
   for (size_t x = 0; x < count; ++x) {
     for (size_t group = 0; group < groups; ++group) {
-      pack_weights(weights.values.data() + x * weights.stride + group * kTaps,
-                   packed.data() + (x * groups + group) * kWords);
+      pack_four(weights.values.data() + x * weights.stride + group * kTaps,
+                packed.data() + (x * groups + group) * kWords);
     }
   }
+}
+
+void rows(const PixelView& from, const ResampleWeights& weights, const std::vector<int32_t>& packed,
+          bool flip, PixelBuffer& to, uint32_t to_row) {
+  if (from.size.height < kRows) return resample_rows_plainly(from, weights, flip, to, to_row);
+  const auto groups = static_cast<uint32_t>(packed.size() / kWords / weights.windows.size());
   const RowPass pass{weights, packed.data(), groups, flip, from.stride, to.view().stride};
   // Groups behind the last tap of a window read what lies behind the row.
   static_assert(PixelView::kSlack >= 2 * kTaps * 4);
-  if (groups == 1) return make_all_rows<1>(pass, from, to);
-  if (groups == 2) return make_all_rows<2>(pass, from, to);
-  make_all_rows<0>(pass, from, to);
+  if (groups == 1) return make_all_rows<1>(pass, from, to, to_row);
+  if (groups == 2) return make_all_rows<2>(pass, from, to, to_row);
+  make_all_rows<0>(pass, from, to, to_row);
 }
 
 void column(const PixelView& from, const ResampleWeights& weights, uint32_t row,
@@ -353,8 +364,8 @@ void column(const PixelView& from, const ResampleWeights& weights, uint32_t row,
   const uint32_t groups = (window.count + kTaps - 1) / kTaps;
   int32_t words[kMostTaps / kTaps * kWords];
   for (uint32_t group = 0; group < groups; ++group) {
-    pack_weights(weights.values.data() + size_t{row} * weights.stride + group * kTaps,
-                 words + group * kWords);
+    pack_four(weights.values.data() + size_t{row} * weights.stride + group * kTaps,
+              words + group * kWords);
   }
   const uint8_t* taps[kMostTaps];
   for (uint32_t tap = 0; tap < groups * kTaps; ++tap) {
@@ -400,6 +411,7 @@ HWY_AFTER_NAMESPACE();
 namespace stoker {
 namespace {
 
+HWY_EXPORT(pack_all);
 HWY_EXPORT(rows);
 HWY_EXPORT(column);
 HWY_EXPORT(pack);
@@ -410,10 +422,15 @@ uint8_t clip(int32_t sum) {
 
 }  // namespace
 
+void pack_weights(const ResampleWeights& weights, std::vector<int32_t>& packed) {
+  if (weights.stride <= kMostTaps) HWY_DYNAMIC_DISPATCH(pack_all)(weights, packed);
+}
+
 void resample_rows(const PixelView& from, const ResampleWeights& weights,
-                   std::vector<int32_t>& packed, bool flip, PixelBuffer& to) {
-  if (weights.stride > kMostTaps) return resample_rows_plainly(from, weights, flip, to);
-  HWY_DYNAMIC_DISPATCH(rows)(from, weights, packed, flip, to);
+                   const std::vector<int32_t>& packed, bool flip, PixelBuffer& to,
+                   uint32_t to_row) {
+  if (weights.stride > kMostTaps) return resample_rows_plainly(from, weights, flip, to, to_row);
+  HWY_DYNAMIC_DISPATCH(rows)(from, weights, packed, flip, to, to_row);
 }
 
 void resample_column(const PixelView& from, const ResampleWeights& weights, uint32_t row,
@@ -423,13 +440,13 @@ void resample_column(const PixelView& from, const ResampleWeights& weights, uint
 }
 
 void resample_rows_plainly(const PixelView& from, const ResampleWeights& weights, bool flip,
-                           PixelBuffer& to) {
+                           PixelBuffer& to, uint32_t to_row) {
   const size_t count = weights.windows.size();
   for (uint32_t y = 0; y < from.size.height; ++y) {
     for (size_t x = 0; x < count; ++x) {
       const ResampleWeights::Window window = weights.windows[x];
       const uint8_t* source = from.row(y) + size_t{window.first} * 4;
-      uint8_t* out = to.row(y) + (flip ? count - 1 - x : x) * 4;
+      uint8_t* out = to.row(to_row + y) + (flip ? count - 1 - x : x) * 4;
       for (int channel = 0; channel < 4; ++channel) {
         int32_t sum = 1 << (ResampleWeights::kBits - 1);
         for (uint32_t tap = 0; tap < window.count; ++tap) {

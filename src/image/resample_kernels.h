@@ -16,10 +16,13 @@ namespace stoker {
 /// Longer windows are summed in plain C++: pieces of 15 bits would not fit 32 bits.
 constexpr uint32_t kMostTaps = 256;
 
-/// Makes every row of `from` as wide as `weights` says. Mirrored where `flip` says so. `packed` is
-/// memory for weights in the order of the CPU's vectors.
+/// Puts weights into the order of the CPU's vectors, for resample_rows.
+void pack_weights(const ResampleWeights& weights, std::vector<int32_t>& packed);
+
+/// Makes every row of `from` as wide as `weights` says, mirrored where `flip` says so; they become
+/// those of `to` from `to_row` on.
 void resample_rows(const PixelView& from, const ResampleWeights& weights,
-                   std::vector<int32_t>& packed, bool flip, PixelBuffer& to);
+                   const std::vector<int32_t>& packed, bool flip, PixelBuffer& to, uint32_t to_row);
 
 /// One row of the image that `weights` makes out of the rows of `from`. `to` has room for
 /// PixelView::kSlack bytes more than the row.
@@ -28,7 +31,7 @@ void resample_column(const PixelView& from, const ResampleWeights& weights, uint
 
 /// The same in plain C++: for the tests, and for windows too long for the sums above.
 void resample_rows_plainly(const PixelView& from, const ResampleWeights& weights, bool flip,
-                           PixelBuffer& to);
+                           PixelBuffer& to, uint32_t to_row);
 void resample_column_plainly(const PixelView& from, const ResampleWeights& weights, uint32_t row,
                              uint8_t* to);
 void pack_row_plainly(const uint8_t* from, uint32_t width, bool flip, uint8_t* out);

@@ -60,8 +60,9 @@ TEST(Resample, EveryKernelGivesTheBitsOfPlainCode) {
           PixelBuffer rows, expected;
           rows.resize({from.height, to.width});
           expected.resize({from.height, to.width});
-          resample_rows(image.view(), weights, packed, flip, rows);
-          resample_rows_plainly(image.view(), weights, flip, expected);
+          pack_weights(weights, packed);
+          resample_rows(image.view(), weights, packed, flip, rows, 0);
+          resample_rows_plainly(image.view(), weights, flip, expected, 0);
           const size_t bytes = size_t{from.height} * to.width * 4;
           ASSERT_EQ(std::memcmp(rows.row(0), expected.row(0), bytes), 0) << from.width;
           weights.set(from.height, to.height, 0, to.height, filter);

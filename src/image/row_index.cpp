@@ -3,22 +3,113 @@
 
 #include <cstring>
 
+#include "base/error.h"
+#include "image/entropy_decoder.h"
 #include "image/jpeg.h"
+#include "image/jpeg_header.h"
+#include "image/jpeg_kernels.h"
 
 namespace stoker {
 
 struct RowIndexer::State {
   uint32_t every = 0;
+  JpegHeader header;
+  EntropyDecoder entropy;
+  JpegDecoder libjpeg;
+  std::array<std::vector<int16_t>, 3> coefficients;  // of a row of MCUs, by component
+  std::vector<EntropyPlace> places;
+
+  bool find_places(Bytes photo);
+  bool is_libjpegs_row(uint32_t row);
 };
 
-RowIndexer::RowIndexer(uint32_t every) : state_(std::make_unique<State>(State{every})) {}
+/// Whether libjpeg-turbo has the same coefficients in a row of MCUs, those blocks left out that lie
+/// beside or below the photo.
+bool RowIndexer::State::is_libjpegs_row(uint32_t row) {
+  const uint32_t group = blocks_per_group();
+  for (uint32_t i = 0; i < header.component_count; ++i) {
+    const JpegHeader::Component& component = header.components[i];
+    const Size samples = header.samples(component);
+    const uint32_t across = header.mcus_per_row() * component.across;
+    const uint32_t wanted = (samples.width + 7) / 8;
+    const size_t stride = round_up(across, group) * 64;
+    for (uint32_t down = 0; down < component.down; ++down) {
+      const uint32_t block_row = row * component.down + down;
+      if (block_row * 8 >= samples.height) break;
+      const int16_t* theirs = libjpeg.coefficients(i, block_row);
+      if (theirs == nullptr) return false;
+      const int16_t* const ours = coefficients[i].data() + down * stride;
+      for (uint32_t block = 0; block < wanted; ++block) {
+        const int16_t* at = ours + size_t{block / group} * 64 * group + block % group * 8;
+        for (uint32_t y = 0; y < 8; ++y, at += size_t{8} * group, theirs += 8) {
+          if (std::memcmp(at, theirs, 8 * sizeof(int16_t)) != 0) return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+/// Fills `places`, and compares what is decoded on the way. Returns false where it differs, or
+/// where the data is not what an encoder writes.
+bool RowIndexer::State::find_places(Bytes photo) {
+  if (!entropy.open(photo, header) || !entropy.rewind()) return false;
+  const uint32_t group = blocks_per_group();
+  size_t block = 0;
+  for (uint32_t i = 0; i < header.component_count; ++i) {
+    const JpegHeader::Component& component = header.components[i];
+    const size_t stride = round_up(header.mcus_per_row() * component.across, group) * 64;
+    coefficients[i].resize(stride * component.down);
+    for (uint32_t n = 0; n < uint32_t{component.across} * component.down; ++n, ++block) {
+      entropy.blocks()[block].coefficients = coefficients[i].data() + n / component.across * stride;
+    }
+  }
+  const uint32_t per_row = header.mcus_per_row();
+  const uint32_t step = every == 0 ? per_row : every;
+  places.clear();
+  for (uint32_t row = 0; row < header.mcu_rows(); ++row) {
+    for (std::vector<int16_t>& row_of : coefficients) {
+      std::memset(row_of.data(), 0, row_of.size() * sizeof(int16_t));
+    }
+    for (uint32_t mcu = 0; mcu < per_row; mcu += step) {
+      const std::optional<EntropyPlace> place = entropy.place();
+      if (!place || !entropy.decode(mcu, std::min(step, per_row - mcu))) return false;
+      places.push_back(*place);
+    }
+    if (!is_libjpegs_row(row)) return false;
+  }
+  const std::optional<EntropyPlace> end = entropy.place();
+  if (!end) return false;
+  places.push_back({end->bit, {}});
+  return true;
+}
+
+RowIndexer::RowIndexer(uint32_t every) : state_(std::make_unique<State>()) {
+  state_->every = every;
+}
 RowIndexer::~RowIndexer() = default;
 
 DecodePath RowIndexer::make(Bytes photo, uint32_t crc) {
   bytes_.clear();
+  State& state = *state_;
   if (!is_jpeg(photo)) return DecodePath::other;
-  bytes_.resize(sizeof crc);
-  std::memcpy(bytes_.data(), &crc, sizeof crc);
+  const DecodePath path = read_jpeg_header(photo, state.header);
+  if (path != DecodePath::from_start) return path;
+  const JpegHeader& header = state.header;
+  if (photo.size() > UINT32_MAX) return DecodePath::unusual;
+  if (!has_end(photo, header.entropy_begin)) return DecodePath::damaged;
+  try {
+    (void)state.libjpeg.open(photo);
+  } catch (const Error&) {
+    return DecodePath::damaged;
+  }
+  if (!state.libjpeg.read_coefficients()) return DecodePath::damaged;
+  if (!state.find_places(photo)) return DecodePath::differs;
+  const RowIndexView::Header known{
+      static_cast<uint8_t>(header.component_count), static_cast<uint16_t>(state.every),
+      static_cast<uint32_t>(photo.size()),          crc,
+      static_cast<uint16_t>(header.mcu_rows()),     static_cast<uint16_t>(header.mcus_per_row())};
+  write_row_index(known, state.places, bytes_);
   return DecodePath::indexed;
 }
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "image/jpeg_entropy.h"
+#include "image/row_index_view.h"
+
+namespace stoker {
+
+/// The entropy-coded bytes of a baseline JPEG, MCU by MCU. Keeps its memory; one per thread.
+///
+/// Nothing that lies in them, or in a row index, makes it read or write where it should not. It
+/// answers false where they are not exactly what an encoder writes: whatever that is, libjpeg-turbo
+/// decides it.
+class EntropyDecoder {
+ public:
+  /// `photo` must stay. Returns false where there is no decoding it.
+  bool open(Bytes photo, const JpegHeader& header);
+
+  /// The blocks of an MCU in their order; the caller says where their coefficients go.
+  std::span<McuBlock> blocks() { return blocks_; }
+
+  /// Goes to MCU number `mcu`, counted from the photo's first, which begins there. What lies behind
+  /// `end` is not looked at, unless there are restart markers.
+  bool seek(uint64_t mcu, const EntropyPlace& place, uint64_t end);
+  bool rewind() { return seek(0, {}, entropy_.size() * 8); }
+
+  /// The next MCUs; see decode_mcus.
+  bool decode(uint32_t first, uint32_t count);
+  bool skip(uint64_t count);
+
+  /// Where the next MCU begins. Takes a restart marker that comes before it. Nothing where that is
+  /// not there.
+  std::optional<EntropyPlace> place();
+
+ private:
+  bool advance(uint64_t count, uint32_t first, bool keep);
+  bool restart();
+  void load(uint64_t byte, uint64_t end_byte);
+  uint64_t byte_in_file(uint64_t unstuffed);
+
+  JpegHeader const* header_ = nullptr;
+  std::span<const uint8_t> entropy_;
+  std::array<HuffmanTable, 3> dc_, ac_;  // by component; those of equal ones are not all in use
+  std::vector<McuBlock> blocks_;
+  EntropyState state_;
+  std::vector<uint8_t> buffer_;  // bytes from piece_begin_ on, without what is stuffed in
+  uint64_t piece_begin_ = 0, piece_end_ = 0;
+  uint8_t marker_ = 0;          // that ends the piece
+  uint64_t mcu_ = 0;            // the next
+  uint64_t until_restart_ = 0;  // MCUs
+  // Two places that are the same, in the piece and in the buffer.
+  uint64_t known_in_file_ = 0, known_in_buffer_ = 0;
+};
+
+}  // namespace stoker
