@@ -6,7 +6,8 @@
 // made, and what it takes libjpeg-turbo alone to decode the coefficients that they are compared
 // with. Time is that of the thread on its core.
 //
-//   jpeg_bench PHOTOS [rounds] [crops per photo] [vectors: AVX3_DL, AVX3, AVX2, SSE4, SSSE3]
+//   jpeg_bench PHOTOS [rounds] [crops per photo] [vectors: AVX3_DL, AVX3, AVX2, SSE4, SSSE3, all]
+//              [number of the contender that runs alone, for a profiler]
 
 #include <fmt/format.h>
 #include <hwy/highway.h>
@@ -100,7 +101,7 @@ int main(int argc, char** argv) {
   }
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
   const int crops = argc > 3 ? std::atoi(argv[3]) : 2;
-  if (argc > 4) {
+  if (argc > 4 && std::string_view(argv[4]) != "all") {
     int64_t wanted = 0;
     for (int64_t all = hwy::SupportedTargets(); all != 0; all &= all - 1) {
       if (std::string_view(hwy::TargetName(all & -all)) == argv[4]) wanted = all & -all;
@@ -206,6 +207,15 @@ int main(int argc, char** argv) {
       {fmt::format("own decoder, row index every {} MCUs", kEvery),
        [&](const Job& job, uint8_t* out) { with_ours(job, photos[job.photo].fine, out); },
        {}});
+
+  if (argc > 5) {
+    std::vector<uint8_t> out(kSide * kSide * 3);
+    const Contender& alone = contenders.at(std::strtoul(argv[5], nullptr, 10));
+    for (int round = 0; round < rounds; ++round) {
+      for (const Job& job : jobs) alone.run(job, out.data());
+    }
+    return 0;
+  }
 
   std::vector<uint8_t> expected(kSide * kSide * 3);
   std::vector<uint8_t> made(expected.size());

@@ -80,7 +80,7 @@ bool EntropyDecoder::seek(uint64_t mcu, const EntropyPlace& place, uint64_t end)
   load(byte, end_byte);
   for (size_t i = 0; i < 3; ++i) state_.predictors[i] = place.predictors[i];
   BitReader& reader = state_.reader;
-  const int used = static_cast<int>(place.bit % 8);
+  const auto used = static_cast<uint32_t>(place.bit % 8);
   uint64_t first;
   std::memcpy(&first, buffer_.data(), sizeof first);
   // As after a refill: seven bytes are taken, of the eighth the bits lie there already.

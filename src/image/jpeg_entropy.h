@@ -9,34 +9,45 @@
 
 namespace stoker {
 
-/// A Huffman table of a JPEG, made for decoding: the next kBits bits say what comes.
+/// A Huffman table of a JPEG, made for decoding: the next kBits bits say which code comes, and
+/// mostly the value behind it as well.
 struct HuffmanTable {
   static constexpr int kBits = 11;
 
-  // An entry, from its lowest bit on: 6 bits how many bits to go on by, 2 bits a Kind, 8 bits by
-  // how many coefficients to go on, 16 bits the value of the last of them, or its size where its
-  // bits are not among the kBits.
-  enum Kind : uint32_t { kWhole = 0, kEndOfBlock = 0x40, kValueFollows = 0x80, kLong = 0xC0 };
-  static constexpr uint32_t kKindMask = 0xC0;
+  /// What to do about a code.
+  ///
+  ///   bits 0-5    bits to go on by: those of the code, and of the value if it is here
+  ///   bit 7       kPartial: the value, or even the code, has more than kBits
+  ///   bits 8-15   coefficients to go on by, kEndOfBlock or kNoMeaning
+  ///   bits 16-31  the value; where it is not here, how many bits it has
+  using Entry = uint32_t;
+  static constexpr Entry kPartial = 0x80;
+  static constexpr Entry kLonger = kPartial;  // with nothing else: the code is not here
+  // Added to any coefficient's number these tell from where a run of zeros can lead.
+  static constexpr uint32_t kNoMeaning = 64, kEndOfBlock = 128;
 
-  std::array<uint32_t, 1U << kBits> entries{};
-  // Of codes longer than kBits, by length: the last one, and what to add to one to find its symbol.
+  std::array<Entry, 1U << kBits> entries{};
+  // Of codes longer than kBits, by length: the last one, and what to add to find its symbol.
   std::array<int32_t, 17> last_code{}, to_symbol{};
   std::array<uint8_t, 256> symbols{};
+  bool is_dc = false;
 
   /// Returns false where the lengths are not those of a Huffman code, or a symbol is none.
-  bool set(const JpegHeader::Codes& codes, bool is_dc);
+  bool set(const JpegHeader::Codes& codes, bool dc);
+  /// The entry for a code longer than kBits, with which `bits` begin; kNoMeaning where there is
+  /// none.
+  Entry find_long(uint64_t bits) const;
 };
 
 /// Bits of entropy-coded bytes from which the stuffed zeros were taken out. Reads eight bytes
 /// ahead.
 struct BitReader {
   const uint8_t* next = nullptr;
-  uint64_t bits = 0;  // the next ones, from the highest on
-  int count = 0;      // of them that are there
+  uint64_t bits = 0;   // the next ones, from the highest on
+  uint32_t count = 0;  // of them that are there
 
   /// Bits that were used, counted from `begin`.
-  int64_t used(const uint8_t* begin) const { return (next - begin) * 8 - count; }
+  int64_t used(const uint8_t* begin) const { return (next - begin) * 8 - int64_t{count}; }
 };
 
 /// One of the blocks that an MCU is made of.

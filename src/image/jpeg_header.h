@@ -53,7 +53,6 @@ struct JpegHeader {
 DecodePath read_jpeg_header(Bytes photo, JpegHeader& header);
 
 /// The n-th coefficient of a block, in the order of a JPEG, is the kNaturalOrder[n]-th in rows.
-/// Behind the last come 16 more: a run of zeros may lead there in damaged data.
-extern const std::array<uint8_t, 80> kNaturalOrder;
+extern const std::array<uint8_t, 64> kNaturalOrder;
 
 }  // namespace stoker

@@ -65,85 +65,47 @@ HWY_INLINE void refill(BitReader& reader) {
 
 HWY_INLINE void skip(BitReader& reader, uint32_t bits) {
   reader.bits <<= bits;
-  reader.count -= static_cast<int>(bits);
+  reader.count -= bits;
 }
 
-/// The value whose bits come next, negative ones being written without their sign.
-HWY_INLINE int32_t take_value(BitReader& reader, uint32_t size) {
-  if (size == 0) return 0;
-  const auto bits = static_cast<int32_t>(reader.bits >> (64 - size));
-  skip(reader, size);
-  return bits >> (size - 1) != 0 ? bits : bits - (1 << size) + 1;
-}
-
-/// The symbol of a code that is longer than the table's entries, or -1.
-HWY_NOINLINE int32_t take_long(const HuffmanTable& table, BitReader& reader) {
-  for (uint32_t length = HuffmanTable::kBits + 1; length <= 16; ++length) {
-    const auto code = static_cast<int32_t>(reader.bits >> (64 - length));
-    if (code > table.last_code[length]) continue;
-    skip(reader, length);
-    return table.symbols[static_cast<uint32_t>(code + table.to_symbol[length]) & 255];
+/// Takes a code whose entry says not all, and its value, which becomes that of the entry returned;
+/// it leads out of the block where there is no such code. By value, so that a reader can stay in
+/// registers.
+HWY_NOINLINE HuffmanTable::Entry complete(const HuffmanTable& table, HuffmanTable::Entry entry,
+                                          uint64_t bits) {
+  if (entry == HuffmanTable::kLonger) entry = table.find_long(bits);
+  const uint32_t length = entry & 63;
+  const uint32_t size = entry >> 16;
+  uint32_t value = 0;
+  if (size > 0) {
+    value = static_cast<uint32_t>(bits << length >> (64 - size));
+    if (value >> (size - 1) == 0) value += 1 - (1U << size);
   }
-  return -1;
+  return (entry & 0xFF00) | (length + size) | value << 16;
 }
 
-/// Adds the difference that comes next to a predictor.
-HWY_INLINE bool take_dc(const HuffmanTable& table, BitReader& reader, int32_t& predictor) {
-  const uint32_t entry = table.entries[reader.bits >> (64 - HuffmanTable::kBits)];
+/// The next code and its value.
+HWY_INLINE HuffmanTable::Entry take(const HuffmanTable& table, BitReader& reader) {
+  HuffmanTable::Entry entry = table.entries[reader.bits >> (64 - HuffmanTable::kBits)];
   refill(reader);
-  const uint32_t kind = entry & HuffmanTable::kKindMask;
-  if (HWY_LIKELY(kind == HuffmanTable::kWhole)) {
-    predictor += static_cast<int16_t>(entry >> 16);
-    skip(reader, entry & 63);
-    return true;
+  if (HWY_UNLIKELY((entry & HuffmanTable::kPartial) != 0)) {
+    entry = complete(table, entry, reader.bits);
   }
-  uint32_t size = entry >> 16;
-  if (kind == HuffmanTable::kLong) {
-    const int32_t symbol = take_long(table, reader);
-    if (symbol < 0) return false;
-    size = static_cast<uint32_t>(symbol);
-  } else {
-    skip(reader, entry & 63);
-  }
-  predictor += take_value(reader, size);
-  return true;
+  skip(reader, entry & 63);
+  return entry;
 }
 
-/// Coefficients of a block but the first, each at its place in the group. Returns whether they can
-/// be those of a block.
-HWY_INLINE bool take_ac(const HuffmanTable& table, BitReader& reader, const uint8_t* order,
+/// Coefficients of a block but the first, each at its place. Returns whether they can be those of
+/// a block. What is no coefficient is written to the place of the first.
+HWY_INLINE bool take_ac(const HuffmanTable& table, BitReader& reader, const uint8_t* place,
                         int16_t* block) {
   uint32_t at = 0;
   do {
-    const uint32_t entry = table.entries[reader.bits >> (64 - HuffmanTable::kBits)];
-    refill(reader);
-    const uint32_t kind = entry & HuffmanTable::kKindMask;
-    if (HWY_LIKELY(kind == HuffmanTable::kWhole)) {
-      at += (entry >> 8) & 0xFF;
-      skip(reader, entry & 63);
-      block[order[at]] = static_cast<int16_t>(entry >> 16);
-      continue;
-    }
-    if (HWY_LIKELY(kind == HuffmanTable::kEndOfBlock)) {
-      skip(reader, entry & 63);
-      return true;
-    }
-    uint32_t step = (entry >> 8) & 0xFF;
-    uint32_t size = entry >> 16;
-    if (kind == HuffmanTable::kLong) {
-      const int32_t symbol = take_long(table, reader);
-      if (symbol == 0) return true;
-      if (symbol < 0 || ((symbol & 15) == 0 && symbol != 0xF0)) return false;
-      step = (static_cast<uint32_t>(symbol) >> 4) + 1;
-      size = static_cast<uint32_t>(symbol) & 15;
-    } else {
-      skip(reader, entry & 63);
-    }
-    at += step;
-    if (at > 63) return false;
-    block[order[at]] = static_cast<int16_t>(take_value(reader, size));
+    const HuffmanTable::Entry entry = take(table, reader);
+    at += entry >> 8 & 0xFF;
+    block[place[at]] = static_cast<int16_t>(entry >> 16);
   } while (at < 63);
-  return at == 63;
+  return at == 63 || at >= HuffmanTable::kEndOfBlock;
 }
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
@@ -156,12 +118,12 @@ constexpr uint32_t kGroup = 1;
 
 uint32_t group() { return kGroup; }
 
-/// Where the n-th coefficient of a block lies, counted from the block's first.
+/// Where the n-th coefficient of a block lies, counted from the block's first; what is none, there.
 struct PlaceInGroup {
-  uint8_t at[80];
+  uint8_t at[HuffmanTable::kEndOfBlock + 64] = {};
 
   PlaceInGroup() {
-    for (size_t i = 0; i < 80; ++i) {
+    for (size_t i = 0; i < 64; ++i) {
       const uint32_t natural = kNaturalOrder[i];
       at[i] = static_cast<uint8_t>(natural / 8 * 8 * kGroup + natural % 8);
     }
@@ -182,12 +144,13 @@ bool decode(EntropyState& state, std::span<const McuBlock> blocks, uint32_t firs
       }
       int32_t& predictor = state.predictors[block.component];
       const int32_t most = state.most_dc[block.component];
-      if (!take_dc(*block.dc, reader, predictor)) return false;
-      if (HWY_UNLIKELY(static_cast<uint32_t>(predictor + most) > 2 * static_cast<uint32_t>(most))) {
-        return false;
-      }
-      *to = static_cast<int16_t>(predictor);
+      const HuffmanTable::Entry difference = take(*block.dc, reader);
+      predictor += static_cast<int16_t>(difference >> 16);
+      const bool is_large =
+          static_cast<uint32_t>(predictor + most) > 2 * static_cast<uint32_t>(most);
+      if (HWY_UNLIKELY((difference & 0xFF00) != 0 || is_large)) return false;
       if (HWY_UNLIKELY(!take_ac(*block.ac, reader, place.at, to))) return false;
+      *to = static_cast<int16_t>(predictor);
     }
     // What is read behind the end is thrown away here, once for all blocks of an MCU.
     if (HWY_UNLIKELY(reader.next > state.end + sizeof(uint64_t))) return false;

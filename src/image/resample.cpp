@@ -155,15 +155,17 @@ void Resampler::run_nearest(const PixelView& part, bool flip, uint8_t* out,
 
 PixelView Resampler::change_width(const PixelView& image, bool flip) {
   wider_.resize({image.size.height, resizing_.window.width});
-  pack_weights(columns_, packed_);
-  resample_rows(image, columns_, packed_, flip, wider_, 0);
+  pack_weights(columns_, flip, packed_);
+  resample_rows(image, columns_, packed_, wider_, 0);
   return wider_.view();
 }
 
 PixelView Resampler::change_height(const PixelView& image) {
   const uint32_t height = resizing_.window.height;
   higher_.resize({height, image.size.width});
-  for (uint32_t y = 0; y < height; ++y) resample_column(image, rows_, y, higher_.row(y));
+  for (uint32_t y = 0; y < height; ++y) {
+    resample_column(image, size_t{image.size.width} * 4, rows_, y, higher_.row(y));
+  }
   return higher_.view();
 }
 
@@ -180,37 +182,36 @@ void Resampler::run(const PixelView& part, bool flip, uint8_t* out, size_t out_s
   if (filter == Resample::nearest) return run_nearest(part, flip, out, out_stride);
   PixelView image = part;
   if (height_first()) image = change_height(image);
-  if (from.width != to.width) {
-    image = change_width(image, flip);
-    flip = false;
-  }
-  write(image, flip, out, out_stride);
+  if (from.width == to.width) return write(image, 4, flip, out, out_stride);
+  image = change_width(image, flip);
+  write(image, packed_.pixel_bytes, false, out, out_stride);
 }
 
 /// What is left to do once the width is right.
-void Resampler::write(const PixelView& image, bool flip, uint8_t* out, size_t out_stride) {
+void Resampler::write(const PixelView& image, size_t pixel_bytes, bool flip, uint8_t* out,
+                      size_t out_stride) {
   const auto& [from, to, window, filter] = resizing_;
-  if (from.height == to.height || height_first()) {
-    for (uint32_t y = 0; y < window.height; ++y) {
-      pack_row(image.row(y), window.width, flip, out + y * out_stride);
+  const bool is_done = from.height == to.height || height_first();
+  const size_t bytes = window.width * pixel_bytes;
+  if (!is_done) higher_.resize({1, window.width});
+  for (uint32_t y = 0; y < window.height; ++y, out += out_stride) {
+    const uint8_t* row = is_done ? image.row(y) : higher_.row(0);
+    if (!is_done) resample_column(image, bytes, rows_, y, higher_.row(0));
+    if (pixel_bytes == 4) {
+      pack_row(row, window.width, flip, out);
+    } else {
+      std::memcpy(out, row, bytes);
     }
-    return;
-  }
-  higher_.resize({1, window.width});
-  for (uint32_t y = 0; y < window.height; ++y) {
-    resample_column(image, rows_, y, higher_.row(0));
-    pack_row(higher_.row(0), window.width, flip, out + y * out_stride);
   }
 }
 
 PixelRows* Resampler::take_rows(bool flip) {
   const auto& [from, to, window, filter] = resizing_;
   if (filter == Resample::nearest || from.width == to.width || height_first()) return nullptr;
-  flip_ = flip;
   staged_ = changed_ = 0;
   stage_.resize({kStaged, part_.width});
   wider_.resize({part_.height + 4, window.width});
-  pack_weights(columns_, packed_);
+  pack_weights(columns_, flip, packed_);
   return this;
 }
 
@@ -223,7 +224,7 @@ void Resampler::change_staged() {
   PixelView rows = stage_.view();
   // By the four, of which the last may be rows of nothing: fewer would be changed one by one.
   rows.size.height = static_cast<uint32_t>(round_up(staged_, 4));
-  resample_rows(rows, columns_, packed_, flip_, wider_, changed_);
+  resample_rows(rows, columns_, packed_, wider_, changed_);
   changed_ += staged_;
   staged_ = 0;
 }
@@ -232,7 +233,7 @@ void Resampler::finish(uint8_t* out, size_t out_stride) {
   change_staged();
   PixelView image = wider_.view();
   image.size.height = part_.height;
-  write(image, false, out, out_stride);
+  write(image, packed_.pixel_bytes, false, out, out_stride);
 }
 
 }  // namespace stoker

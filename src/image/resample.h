@@ -36,6 +36,20 @@ struct ResampleWeights {
   Window make_relative();
 };
 
+/// Weights in the order of the CPU's vectors, for making rows wider or narrower.
+struct PackedWeights {
+  std::vector<int32_t> words;
+  uint32_t groups = 0;  // of four taps, for each output pixel
+  bool flip = false;    // rows are mirrored
+  /// Bytes of a pixel that is made. Three, where the CPU can permute bytes over a whole vector: the
+  /// fourth says nothing, and costs as much as any other.
+  uint32_t pixel_bytes = 4;
+  // Where they are three: vectors of input pixels that 16 output bytes look at, and the first of
+  // these pixels.
+  uint32_t reach = 0;
+  std::vector<uint32_t> first;
+};
+
 /// A resize of which perhaps only a part is wanted.
 struct Resizing {
   Size from, to;
@@ -67,18 +81,18 @@ class Resampler : private PixelRows {
   void run_nearest(const PixelView& part, bool flip, uint8_t* out, size_t out_stride) const;
   PixelView change_width(const PixelView& image, bool flip);
   PixelView change_height(const PixelView& image);
-  void write(const PixelView& image, bool flip, uint8_t* out, size_t out_stride);
+  void write(const PixelView& image, size_t pixel_bytes, bool flip, uint8_t* out,
+             size_t out_stride);
 
   Resizing resizing_;
   Size part_;  // that plan() has asked for
   ResampleWeights columns_, rows_;
   std::vector<uint32_t> nearest_columns_, nearest_rows_;
-  std::vector<int32_t> packed_;
+  PackedWeights packed_;
   PixelBuffer wider_, higher_;
   // Of take_rows().
   PixelBuffer stage_;
   uint32_t staged_ = 0, changed_ = 0;  // rows that wait, and that are in wider_
-  bool flip_ = false;
 };
 
 /// Copies a row of pixels of four bytes to pixels of three, mirrored where `flip` says so. Reads

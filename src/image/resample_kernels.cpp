@@ -21,15 +21,16 @@ namespace stoker::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
-void pack_all(const ResampleWeights& /*weights*/, std::vector<int32_t>& /*packed*/) {}
+void pack_all(const ResampleWeights& /*weights*/, PackedWeights& /*packed*/) {}
 
-void rows(const PixelView& from, const ResampleWeights& weights,
-          const std::vector<int32_t>& /*packed*/, bool flip, PixelBuffer& to, uint32_t to_row) {
-  resample_rows_plainly(from, weights, flip, to, to_row);
+void rows(const PixelView& from, const ResampleWeights& weights, const PackedWeights& packed,
+          PixelBuffer& to, uint32_t to_row) {
+  resample_rows_plainly(from, weights, packed.flip, to, to_row);
 }
 
-void column(const PixelView& from, const ResampleWeights& weights, uint32_t row, uint8_t* to) {
-  resample_column_plainly(from, weights, row, to);
+void column(const PixelView& from, size_t bytes, const ResampleWeights& weights, uint32_t row,
+            uint8_t* to) {
+  resample_column_plainly(from, bytes, weights, row, to);
 }
 
 void pack(const uint8_t* from, uint32_t width, bool flip, uint8_t* out) {
@@ -324,6 +325,9 @@ void make_all_rows(const RowPass& pass, const PixelView& from, PixelBuffer& to, 
   }
 }
 
+/// Windows of more groups of four taps look too far for what follows.
+constexpr uint32_t kMostPermuted = 3;
+
 /// Groups of four taps that the longest window has.
 uint32_t groups_of(const ResampleWeights& weights) {
   uint32_t most = 0;
@@ -333,23 +337,166 @@ uint32_t groups_of(const ResampleWeights& weights) {
   return (most + kTaps - 1) / kTaps;
 }
 
-void pack_all(const ResampleWeights& weights, std::vector<int32_t>& packed) {
-  const uint32_t groups = groups_of(weights);
-  const size_t count = weights.windows.size();
-  packed.resize(count * groups * kWords);
-  for (size_t x = 0; x < count; ++x) {
-    for (size_t group = 0; group < groups; ++group) {
-      pack_four(weights.values.data() + x * weights.stride + group * kTaps,
-                packed.data() + (x * groups + group) * kWords);
+#if HWY_TARGET == HWY_AVX3_DL
+
+// Where 16 output bytes, some five pixels, look at no more than two vectors of input pixels, one
+// permutation of these brings four taps of each byte to its lane.
+
+constexpr uint32_t kOutputs = 16;
+constexpr uint32_t kPixels = 16;        // of a vector
+constexpr uint32_t kSetWords = 4 * 16;  // the permutation, and three pieces of the weights
+
+template <uint32_t kReach, uint32_t kGroups>
+void permute_rows(const PackedWeights& packed, const PixelView& from, uint32_t count, uint8_t* to,
+                  size_t to_stride) {
+  const int32_t* words = packed.words.data();
+  const __m512i half = _mm512_set1_epi32(1 << (ResampleWeights::kBits - 1));
+  for (uint32_t out = 0; out < count; out += kOutputs, words += size_t{kSetWords} * kGroups) {
+    // In registers, for all rows.
+    __m512i order[kGroups], lows[kGroups], middles[kGroups], highs[kGroups];
+    for (uint32_t group = 0; group < kGroups; ++group) {
+      const int32_t* const set = words + size_t{kSetWords} * group;
+      order[group] = _mm512_loadu_si512(set);
+      lows[group] = _mm512_loadu_si512(set + 16);
+      middles[group] = _mm512_loadu_si512(set + 32);
+      highs[group] = _mm512_loadu_si512(set + 48);
+    }
+    const auto mask =
+        static_cast<__mmask16>(count - out >= kOutputs ? 0xFFFF : (1U << (count - out)) - 1);
+    const uint8_t* row = from.data + size_t{packed.first[out / kOutputs]} * 4;
+    uint8_t* place = to + out;
+    for (uint32_t y = 0; y < from.size.height; ++y, row += from.stride, place += to_stride) {
+      const __m512i near = _mm512_loadu_si512(row);
+      const __m512i far = kReach == 2 ? _mm512_loadu_si512(row + 64) : near;
+      __m512i low = half;
+      __m512i middle = _mm512_setzero_si512();
+      __m512i high = middle;
+      for (uint32_t group = 0; group < kGroups; ++group) {
+        const __m512i taps = kReach == 2 ? _mm512_permutex2var_epi8(near, order[group], far)
+                                         : _mm512_permutexvar_epi8(order[group], near);
+        low = _mm512_dpbusd_epi32(low, taps, lows[group]);
+        middle = _mm512_dpbusd_epi32(middle, taps, middles[group]);
+        high = _mm512_dpbusd_epi32(high, taps, highs[group]);
+      }
+      const __m512i upper = _mm512_add_epi32(_mm512_slli_epi32(high, 8), middle);
+      const __m512i sum = _mm512_add_epi32(low, _mm512_slli_epi32(upper, 8));
+      const __m512i rounded = _mm512_srai_epi32(sum, ResampleWeights::kBits);
+      const __m512i cut = _mm512_max_epi32(rounded, _mm512_setzero_si512());
+      _mm_mask_storeu_epi8(place, mask, _mm512_cvtusepi32_epi8(cut));
     }
   }
 }
 
-void rows(const PixelView& from, const ResampleWeights& weights, const std::vector<int32_t>& packed,
-          bool flip, PixelBuffer& to, uint32_t to_row) {
-  if (from.size.height < kRows) return resample_rows_plainly(from, weights, flip, to, to_row);
-  const auto groups = static_cast<uint32_t>(packed.size() / kWords / weights.windows.size());
-  const RowPass pass{weights, packed.data(), groups, flip, from.stride, to.view().stride};
+/// Returns false where 16 output bytes look too far.
+bool pack_permutations(const ResampleWeights& weights, PackedWeights& packed) {
+  const auto count = static_cast<uint32_t>(weights.windows.size());
+  const uint32_t sets = (count * 3 + kOutputs - 1) / kOutputs;
+  packed.first.resize(sets);
+  packed.words.resize(size_t{kSetWords} * sets * packed.groups);
+  uint32_t farthest = 0;
+  int32_t* words = packed.words.data();
+  for (uint32_t set = 0; set < sets; ++set) {
+    // Those of the last set that lie behind the row are as good as its last pixel.
+    uint32_t input[kOutputs];
+    uint32_t first = ~0U;
+    for (uint32_t lane = 0; lane < kOutputs; ++lane) {
+      const uint32_t out = std::min((set * kOutputs + lane) / 3, count - 1);
+      input[lane] = packed.flip ? count - 1 - out : out;
+      first = std::min(first, weights.windows[input[lane]].first);
+    }
+    packed.first[set] = first;
+    for (uint32_t group = 0; group < packed.groups; ++group, words += kSetWords) {
+      int32_t pieces[kWords] = {};
+      for (uint32_t lane = 0; lane < kOutputs; ++lane) {
+        const uint32_t x = input[lane];
+        if (lane == 0 || x != input[lane - 1]) {
+          pack_four(weights.values.data() + size_t{x} * weights.stride + group * kTaps, pieces);
+        }
+        const uint32_t pixel = weights.windows[x].first - first + group * kTaps;
+        farthest = std::max(farthest, pixel + kTaps);
+        // Four taps lie four bytes apart each.
+        const uint32_t channel = (set * kOutputs + lane) % 3;
+        words[lane] = static_cast<int32_t>((pixel * 4 + channel) * 0x01010101U + 0x0C080400U);
+        for (uint32_t piece = 0; piece < kWords; ++piece) {
+          words[16 + piece * 16 + lane] = pieces[piece];
+        }
+      }
+    }
+  }
+  packed.reach = (farthest + kPixels - 1) / kPixels;
+  return packed.reach <= 2;
+}
+
+/// Whether the rows were made this way.
+bool make_permuted(const PackedWeights& packed, const PixelView& from, uint32_t pixels,
+                   PixelBuffer& to, uint32_t to_row) {
+  static_assert(PixelView::kSlack >= 2 * kPixels * 4);
+  if (packed.pixel_bytes != 3) return false;
+  uint8_t* const first = to.row(to_row);
+  const size_t stride = to.view().stride;
+  const uint32_t count = pixels * 3;
+  switch (packed.groups * 2 + packed.reach) {
+    case 2 + 1:
+      permute_rows<1, 1>(packed, from, count, first, stride);
+      break;
+    case 2 + 2:
+      permute_rows<2, 1>(packed, from, count, first, stride);
+      break;
+    case 4 + 1:
+      permute_rows<1, 2>(packed, from, count, first, stride);
+      break;
+    case 4 + 2:
+      permute_rows<2, 2>(packed, from, count, first, stride);
+      break;
+    case 6 + 1:
+      permute_rows<1, 3>(packed, from, count, first, stride);
+      break;
+    default:
+      permute_rows<2, 3>(packed, from, count, first, stride);
+      break;
+  }
+  return true;
+}
+
+#else
+
+bool pack_permutations(const ResampleWeights& /*weights*/, PackedWeights& /*packed*/) {
+  return false;
+}
+
+bool make_permuted(const PackedWeights& /*packed*/, const PixelView& /*from*/, uint32_t /*pixels*/,
+                   PixelBuffer& /*to*/, uint32_t /*to_row*/) {
+  return false;
+}
+
+#endif
+
+void pack_all(const ResampleWeights& weights, PackedWeights& packed) {
+  packed.groups = groups_of(weights);
+  packed.pixel_bytes = 3;
+  if (packed.groups <= kMostPermuted && pack_permutations(weights, packed)) return;
+  packed.pixel_bytes = 4;
+  const uint32_t groups = packed.groups;
+  const size_t count = weights.windows.size();
+  packed.words.resize(count * groups * kWords);
+  for (size_t x = 0; x < count; ++x) {
+    for (size_t group = 0; group < groups; ++group) {
+      pack_four(weights.values.data() + x * weights.stride + group * kTaps,
+                packed.words.data() + (x * groups + group) * kWords);
+    }
+  }
+}
+
+void rows(const PixelView& from, const ResampleWeights& weights, const PackedWeights& packed,
+          PixelBuffer& to, uint32_t to_row) {
+  const auto count = static_cast<uint32_t>(weights.windows.size());
+  if (make_permuted(packed, from, count, to, to_row)) return;
+  if (from.size.height < kRows) {
+    return resample_rows_plainly(from, weights, packed.flip, to, to_row);
+  }
+  const uint32_t groups = packed.groups;
+  const RowPass pass{weights,     packed.words.data(), groups,
+                     packed.flip, from.stride,         to.view().stride};
   // Groups behind the last tap of a window read what lies behind the row.
   static_assert(PixelView::kSlack >= 2 * kTaps * 4);
   if (groups == 1) return make_all_rows<1>(pass, from, to, to_row);
@@ -357,7 +504,7 @@ void rows(const PixelView& from, const ResampleWeights& weights, const std::vect
   make_all_rows<0>(pass, from, to, to_row);
 }
 
-void column(const PixelView& from, const ResampleWeights& weights, uint32_t row,
+void column(const PixelView& from, size_t bytes, const ResampleWeights& weights, uint32_t row,
             uint8_t* HWY_RESTRICT to) {
   const hn::ScalableTag<uint8_t> d8;
   const ResampleWeights::Window window = weights.windows[row];
@@ -372,7 +519,6 @@ void column(const PixelView& from, const ResampleWeights& weights, uint32_t row,
     // Rows behind the window have no weight, and may not be there.
     taps[tap] = from.row(window.first + std::min(tap, window.count - 1));
   }
-  const size_t bytes = size_t{from.size.width} * 4;
   for (size_t at = 0; at < bytes; at += hn::Lanes(d8)) {
     ColumnSums<decltype(d8)> sums;
     for (uint32_t group = 0; group < groups; ++group) {
@@ -422,21 +568,24 @@ uint8_t clip(int32_t sum) {
 
 }  // namespace
 
-void pack_weights(const ResampleWeights& weights, std::vector<int32_t>& packed) {
+void pack_weights(const ResampleWeights& weights, bool flip, PackedWeights& packed) {
+  packed.flip = flip;
+  packed.pixel_bytes = 4;
   if (weights.stride <= kMostTaps) HWY_DYNAMIC_DISPATCH(pack_all)(weights, packed);
 }
 
 void resample_rows(const PixelView& from, const ResampleWeights& weights,
-                   const std::vector<int32_t>& packed, bool flip, PixelBuffer& to,
-                   uint32_t to_row) {
-  if (weights.stride > kMostTaps) return resample_rows_plainly(from, weights, flip, to, to_row);
-  HWY_DYNAMIC_DISPATCH(rows)(from, weights, packed, flip, to, to_row);
+                   const PackedWeights& packed, PixelBuffer& to, uint32_t to_row) {
+  if (weights.stride > kMostTaps) {
+    return resample_rows_plainly(from, weights, packed.flip, to, to_row);
+  }
+  HWY_DYNAMIC_DISPATCH(rows)(from, weights, packed, to, to_row);
 }
 
-void resample_column(const PixelView& from, const ResampleWeights& weights, uint32_t row,
-                     uint8_t* to) {
-  if (weights.stride > kMostTaps) return resample_column_plainly(from, weights, row, to);
-  HWY_DYNAMIC_DISPATCH(column)(from, weights, row, to);
+void resample_column(const PixelView& from, size_t bytes, const ResampleWeights& weights,
+                     uint32_t row, uint8_t* to) {
+  if (weights.stride > kMostTaps) return resample_column_plainly(from, bytes, weights, row, to);
+  HWY_DYNAMIC_DISPATCH(column)(from, bytes, weights, row, to);
 }
 
 void resample_rows_plainly(const PixelView& from, const ResampleWeights& weights, bool flip,
@@ -458,11 +607,11 @@ void resample_rows_plainly(const PixelView& from, const ResampleWeights& weights
   }
 }
 
-void resample_column_plainly(const PixelView& from, const ResampleWeights& weights, uint32_t row,
-                             uint8_t* to) {
+void resample_column_plainly(const PixelView& from, size_t bytes, const ResampleWeights& weights,
+                             uint32_t row, uint8_t* to) {
   const ResampleWeights::Window window = weights.windows[row];
   const int32_t* values = weights.values.data() + size_t{row} * weights.stride;
-  for (size_t at = 0; at < size_t{from.size.width} * 4; ++at) {
+  for (size_t at = 0; at < bytes; ++at) {
     int32_t sum = 1 << (ResampleWeights::kBits - 1);
     for (uint32_t tap = 0; tap < window.count; ++tap) {
       sum += from.row(window.first + tap)[at] * values[tap];

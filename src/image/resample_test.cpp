@@ -56,20 +56,25 @@ TEST(Resample, EveryKernelGivesTheBitsOfPlainCode) {
         for (const bool flip : {false, true}) {
           ResampleWeights weights;
           weights.set(from.width, to.width, 0, to.width, filter);
-          std::vector<int32_t> packed;
+          PackedWeights packed;
           PixelBuffer rows, expected;
           rows.resize({from.height, to.width});
           expected.resize({from.height, to.width});
-          pack_weights(weights, packed);
-          resample_rows(image.view(), weights, packed, flip, rows, 0);
+          pack_weights(weights, flip, packed);
+          resample_rows(image.view(), weights, packed, rows, 0);
           resample_rows_plainly(image.view(), weights, flip, expected, 0);
-          const size_t bytes = size_t{from.height} * to.width * 4;
-          ASSERT_EQ(std::memcmp(rows.row(0), expected.row(0), bytes), 0) << from.width;
+          for (uint32_t y = 0; y < from.height; ++y) {
+            for (uint32_t x = 0; x < to.width; ++x) {
+              const uint8_t* const made = rows.row(y) + size_t{x} * packed.pixel_bytes;
+              ASSERT_EQ(std::memcmp(made, expected.row(y) + size_t{x} * 4, 3), 0)
+                  << from.width << " " << x << " " << y;
+            }
+          }
           weights.set(from.height, to.height, 0, to.height, filter);
           std::vector<uint8_t> row(to.width * 4 + PixelView::kSlack), wanted(row.size());
           for (uint32_t y = 0; y < to.height; ++y) {
-            resample_column(rows.view(), weights, y, row.data());
-            resample_column_plainly(rows.view(), weights, y, wanted.data());
+            resample_column(rows.view(), to.width * 4, weights, y, row.data());
+            resample_column_plainly(rows.view(), to.width * 4, weights, y, wanted.data());
             ASSERT_EQ(std::memcmp(row.data(), wanted.data(), to.width * 4), 0) << from.height;
           }
           ++compared;
