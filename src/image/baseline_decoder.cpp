@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "image/jpeg.h"
 #include "image/jpeg_kernels.h"
 
 namespace stoker {
@@ -14,7 +13,7 @@ DecodePath BaselineDecoder::open(Bytes photo) {
   return read_jpeg_header(photo, header_);
 }
 
-bool BaselineDecoder::has_end() const { return stoker::has_end(photo_, header_.entropy_begin); }
+bool BaselineDecoder::has_end() const { return has_jpeg_end(photo_, header_.entropy_begin); }
 
 bool BaselineDecoder::fits(const RowIndexView& index, uint32_t crc) const {
   const RowIndexView::Header& header = index.header();

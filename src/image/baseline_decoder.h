@@ -18,7 +18,7 @@ class BaselineDecoder {
   /// why libjpeg-turbo has to decode it.
   DecodePath open(Bytes photo);
   Size size() const { return header_.size; }
-  /// Whether the photo was not cut off; see stoker::has_end.
+  /// Whether the photo was not cut off; see has_jpeg_end.
   bool has_end() const;
 
   /// Whether a row index is that of the photo, whose CRC-32C is `crc`.

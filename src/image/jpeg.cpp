@@ -18,6 +18,7 @@
 #include <jerror.h>
 
 #include "base/error.h"
+#include "image/jpeg_header.h"
 
 namespace stoker {
 namespace {
@@ -111,14 +112,6 @@ void convert_cmyk(uint8_t* row, uint32_t width) {
 bool is_jpeg(Bytes data) {
   return data.size() >= 3 && data[0] == std::byte{0xFF} && data[1] == std::byte{0xD8} &&
          data[2] == std::byte{0xFF};
-}
-
-bool has_end(Bytes data, size_t from) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(data.data());
-  for (size_t at = data.size(); at >= from + 2; --at) {
-    if (bytes[at - 2] == 0xFF && bytes[at - 1] == JPEG_EOI) return true;
-  }
-  return false;
 }
 
 struct JpegDecoder::State {
@@ -251,7 +244,7 @@ const int16_t* JpegDecoder::coefficients(uint32_t component, uint32_t row) {
 
 PixelView JpegDecoder::decode(const Region& region, bool like_pillow, PixelBuffer& buffer) {
   State& state = *state_;
-  if (!has_end(state.data, state.consumed())) {
+  if (!has_jpeg_end(state.data, state.consumed())) {
     throw Error(ErrorKind::corrupt, "damaged JPEG: it ends too early");
   }
   if (!state.start(like_pillow)) state.refuse();

@@ -9,9 +9,6 @@
 namespace stoker {
 
 bool is_jpeg(Bytes data);
-/// Whether an end-of-image marker comes behind `from`. A photo without one was cut off somewhere,
-/// perhaps behind what is wanted; Pillow refuses it, too.
-bool has_end(Bytes data, size_t from);
 
 /// JPEGs through libjpeg-turbo, of which only the blocks that a region needs are turned into
 /// pixels.

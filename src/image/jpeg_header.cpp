@@ -16,6 +16,7 @@ enum Marker : uint8_t {
   kFrameArithmetic = 0xC9,
   kFrameArithmeticProgressive = 0xCA,
   kArithmeticConditioning = 0xCC,
+  kEndOfImage = 0xD9,
   kStartOfScan = 0xDA,
   kQuantizationTables = 0xDB,
   kRestartInterval = 0xDD,
@@ -239,6 +240,13 @@ const std::array<uint8_t, 64> kNaturalOrder = {
 DecodePath read_jpeg_header(Bytes photo, JpegHeader& header) {
   header = {};
   return HeaderParser(photo, header).parse();
+}
+
+bool has_jpeg_end(Bytes photo, size_t from) {
+  for (size_t at = photo.size(); at >= from + 2; --at) {
+    if (photo[at - 2] == std::byte{0xFF} && photo[at - 1] == std::byte{kEndOfImage}) return true;
+  }
+  return false;
 }
 
 }  // namespace stoker

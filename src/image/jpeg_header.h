@@ -52,6 +52,10 @@ struct JpegHeader {
 /// whatever is odd about it, libjpeg-turbo says best.
 DecodePath read_jpeg_header(Bytes photo, JpegHeader& header);
 
+/// Whether an end-of-image marker comes behind `from`. A photo without one was cut off somewhere,
+/// perhaps behind what is wanted; Pillow refuses it, too.
+bool has_jpeg_end(Bytes photo, size_t from);
+
 /// The n-th coefficient of a block, in the order of a JPEG, is the kNaturalOrder[n]-th in rows.
 extern const std::array<uint8_t, 64> kNaturalOrder;
 

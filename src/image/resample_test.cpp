@@ -2,11 +2,11 @@
 #include "image/resample.h"
 
 #include <gtest/gtest.h>
-#include <hwy/highway.h>
 
 #include <cstring>
 #include <random>
 
+#include "image/each_target.h"
 #include "image/resample_kernels.h"
 
 namespace stoker {
@@ -29,19 +29,6 @@ PixelBuffer noise(Size size, unsigned seed) {
     }
   }
   return pixels;
-}
-
-/// Runs with each kind of vectors that this CPU and compiler have, one after the other.
-template <typename Work>
-void with_each_target(const Work& work) {
-  int64_t targets = hwy::SupportedTargets();
-  for (; targets != 0; targets &= targets - 1) {
-    const int64_t target = targets & -targets;
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    work();
-  }
-  hwy::SetSupportedTargetsForTest(0);
 }
 
 TEST(Resample, EveryKernelGivesTheBitsOfPlainCode) {

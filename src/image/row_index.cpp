@@ -97,7 +97,7 @@ DecodePath RowIndexer::make(Bytes photo, uint32_t crc) {
   if (path != DecodePath::from_start) return path;
   const JpegHeader& header = state.header;
   if (photo.size() > UINT32_MAX) return DecodePath::unusual;
-  if (!has_end(photo, header.entropy_begin)) return DecodePath::damaged;
+  if (!has_jpeg_end(photo, header.entropy_begin)) return DecodePath::damaged;
   try {
     (void)state.libjpeg.open(photo);
   } catch (const Error&) {
