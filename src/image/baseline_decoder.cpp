@@ -84,7 +84,8 @@ bool BaselineDecoder::decode_row(uint32_t row, const RowIndexView* index) {
 }
 
 /// Turns coefficients into samples.
-void BaselineDecoder::transform() {
+bool BaselineDecoder::transform() {
+  bool usual = true;
   for (uint32_t i = 0; i < header_.component_count; ++i) {
     const JpegHeader::Component& component = header_.components[i];
     Plane& plane = planes_[i];
@@ -92,8 +93,10 @@ void BaselineDecoder::transform() {
     alignas(16) int16_t quantization[64];
     std::memcpy(quantization, component.quantization.data(), sizeof quantization);
     for (uint32_t down = 0; down < component.down; ++down) {
-      inverse_dct(plane.coefficients.data() + down * plane.coefficient_stride, quantization, blocks,
-                  plane.at(static_cast<int32_t>(8 * down), plane.left), plane.stride);
+      usual =
+          inverse_dct(plane.coefficients.data() + down * plane.coefficient_stride, quantization,
+                      blocks, plane.at(static_cast<int32_t>(8 * down), plane.left), plane.stride) &&
+          usual;
     }
     if (!plane.smooth || plane.wide == 1) continue;
     // Beside the photo's edges its own samples go on.
@@ -104,6 +107,7 @@ void BaselineDecoder::transform() {
       if (reaches_right) *plane.at(y, width) = *plane.at(y, int64_t{width} - 1);
     }
   }
+  return usual;
 }
 
 void BaselineDecoder::keep_last_rows() {
@@ -179,8 +183,7 @@ bool BaselineDecoder::decode(const Region& region, const RowIndexView* index, Pi
   const uint32_t end = region.top + region.height;
   for (uint32_t row = first_row_; row < end_row_; ++row) {
     if (row > first_row_ && looks_up_and_down_) keep_last_rows();
-    if (!decode_row(row, index)) return false;
-    transform();
+    if (!decode_row(row, index) || !transform()) return false;
     for (const uint32_t ready = std::min(ready_behind(row), end); y < ready; ++y) {
       make_pixels(region, y, row, rows.next());
     }

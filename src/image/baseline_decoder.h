@@ -50,7 +50,7 @@ class BaselineDecoder {
 
   void set_planes(const Region& region);
   bool decode_row(uint32_t row, const RowIndexView* index);
-  void transform();
+  bool transform();
   void keep_last_rows();
   uint32_t ready_behind(uint32_t row) const;
   void make_pixels(const Region& region, uint32_t y, uint32_t row, uint8_t* to);

@@ -9,8 +9,6 @@
 namespace stoker {
 namespace {
 
-/// A predictor that would, times its factor, leave the numbers that every DCT handles alike.
-constexpr int32_t kMostDequantized = 8191;
 constexpr uint8_t kFirstRestart = 0xD0;
 /// Zeros behind the last byte, so that what is read there does not depend on what was there.
 constexpr size_t kZeros = 64;
@@ -47,8 +45,6 @@ bool EntropyDecoder::open(Bytes photo, const JpegHeader& header) {
       return tables[i].set(codes(i), is_dc);
     };
     if (!table(true, dc_, dc) || !table(false, ac_, ac)) return false;
-    const uint16_t factor = std::max<uint16_t>(component.quantization[0], 1);
-    state_.most_dc[i] = kMostDequantized / factor;
     for (uint32_t block = 0; block < uint32_t{component.across} * component.down; ++block) {
       blocks_.push_back({dc[i], ac[i], i, component.across, block % component.across, nullptr});
     }

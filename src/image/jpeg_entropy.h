@@ -64,7 +64,6 @@ struct EntropyState {
   BitReader reader;
   const uint8_t* end = nullptr;  // kSlack bytes behind it can be read
   std::array<int32_t, 3> predictors{};
-  std::array<int32_t, 3> most_dc{};  // that a predictor may reach; larger ones are damage
 
   /// No MCU takes more bytes than this.
   static constexpr size_t kSlack = 4096;

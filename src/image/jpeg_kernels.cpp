@@ -143,11 +143,9 @@ bool decode(EntropyState& state, std::span<const McuBlock> blocks, uint32_t firs
         to = block.coefficients + size_t{number / kGroup} * 64 * kGroup + number % kGroup * 8;
       }
       int32_t& predictor = state.predictors[block.component];
-      const int32_t most = state.most_dc[block.component];
       const HuffmanTable::Entry difference = take(*block.dc, reader);
       predictor += static_cast<int16_t>(difference >> 16);
-      const bool is_large =
-          static_cast<uint32_t>(predictor + most) > 2 * static_cast<uint32_t>(most);
+      const bool is_large = predictor != static_cast<int16_t>(predictor);
       if (HWY_UNLIKELY((difference & 0xFF00) != 0 || is_large)) return false;
       if (HWY_UNLIKELY(!take_ac(*block.ac, reader, place.at, to))) return false;
       *to = static_cast<int16_t>(predictor);
@@ -167,9 +165,9 @@ bool decode_all(EntropyState& state, std::span<const McuBlock> blocks, uint32_t 
 
 #if HWY_TARGET == HWY_SCALAR
 
-void inverse(const int16_t* coefficients, const int16_t* quantization, uint32_t blocks, uint8_t* to,
+bool inverse(const int16_t* coefficients, const int16_t* quantization, uint32_t blocks, uint8_t* to,
              size_t stride) {
-  inverse_dct_plainly(coefficients, quantization, blocks, to, stride);
+  return inverse_dct_plainly(coefficients, quantization, blocks, to, stride);
 }
 
 void widen(const uint8_t* from, uint32_t count, uint8_t* to) {
@@ -381,15 +379,17 @@ HWY_INLINE void store_samples(V16* columns, uint8_t* to, size_t stride) {
 
 #endif
 
-void inverse(const int16_t* coefficients, const int16_t* quantization, uint32_t blocks, uint8_t* to,
+bool inverse(const int16_t* coefficients, const int16_t* quantization, uint32_t blocks, uint8_t* to,
              size_t stride) {
   const D16 d16;
+  auto first_rows = hn::Zero(d16);  // each plus 8192: less than 16384 where it is usual
   for (uint32_t block = 0; block < blocks; block += kGroup) {
     V16 rows[8];
     for (int row = 0; row < 8; ++row) {
       const auto factors = hn::LoadDup128(d16, quantization + 8 * row);
       rows[row] = hn::Mul(hn::LoadU(d16, coefficients + 8 * kGroup * row), factors);
     }
+    first_rows = hn::Or(first_rows, hn::Add(rows[0], hn::Set(d16, 8192)));
     pass<11>(rows);
     transpose(rows);
     pass<18>(rows);
@@ -397,6 +397,8 @@ void inverse(const int16_t* coefficients, const int16_t* quantization, uint32_t 
     coefficients += size_t{64} * kGroup;
     to += size_t{8} * kGroup;
   }
+  const auto unusual = hn::And(first_rows, hn::Set(d16, static_cast<int16_t>(0xC000)));
+  return hn::AllTrue(d16, hn::Eq(unusual, hn::Zero(d16)));
 }
 
 // --- Upsampling and colours
@@ -574,9 +576,9 @@ bool decode_mcus(EntropyState& state, std::span<const McuBlock> blocks, uint32_t
   return HWY_DYNAMIC_DISPATCH(decode_all)(state, blocks, first, count, keep);
 }
 
-void inverse_dct(const int16_t* coefficients, const int16_t* quantization, uint32_t blocks,
+bool inverse_dct(const int16_t* coefficients, const int16_t* quantization, uint32_t blocks,
                  uint8_t* to, size_t stride) {
-  HWY_DYNAMIC_DISPATCH(inverse)(coefficients, quantization, blocks, to, stride);
+  return HWY_DYNAMIC_DISPATCH(inverse)(coefficients, quantization, blocks, to, stride);
 }
 
 void double_width(const uint8_t* from, uint32_t count, uint8_t* to) {

@@ -32,8 +32,9 @@ bool decode_mcus(EntropyState& state, std::span<const McuBlock> blocks, uint32_t
                  uint32_t count, bool keep);
 
 /// Samples of a row of blocks: eight rows of eight times `blocks` bytes, `stride` apart, rounded up
-/// to whole groups.
-void inverse_dct(const int16_t* coefficients, const int16_t* quantization, uint32_t blocks,
+/// to whole groups. Returns false where coefficients are larger than any photo's: libjpeg-turbo has
+/// a short cut that gives other samples then.
+bool inverse_dct(const int16_t* coefficients, const int16_t* quantization, uint32_t blocks,
                  uint8_t* to, size_t stride);
 
 // Upsampling as libjpeg-turbo's "fancy" one. `count` samples; that before the first and the one
@@ -57,7 +58,7 @@ void colours_from_rgb(const uint8_t* red, const uint8_t* green, const uint8_t* b
 // The same in plain C++: for the tests, and for CPUs without vectors. Coefficients of a block lie
 // together there.
 
-void inverse_dct_plainly(const int16_t* coefficients, const int16_t* quantization, uint32_t blocks,
+bool inverse_dct_plainly(const int16_t* coefficients, const int16_t* quantization, uint32_t blocks,
                          uint8_t* to, size_t stride);
 void double_width_plainly(const uint8_t* from, uint32_t count, uint8_t* to);
 void double_both_plainly(const uint8_t* from, const uint8_t* other, uint32_t count, uint8_t* to);

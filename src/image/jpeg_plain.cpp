@@ -39,15 +39,18 @@ void pass(int16_t* at, int step, int shift) {
 
 }  // namespace
 
-void inverse_dct_plainly(const int16_t* coefficients, const int16_t* quantization, uint32_t blocks,
+bool inverse_dct_plainly(const int16_t* coefficients, const int16_t* quantization, uint32_t blocks,
                          uint8_t* to, size_t stride) {
+  bool usual = true;
   for (uint32_t block = 0; block < blocks; ++block, coefficients += 64, to += 8) {
     int16_t work[64];
     for (int i = 0; i < 64; ++i) work[i] = wrapped(coefficients[i] * quantization[i]);
+    for (int i = 0; i < 8; ++i) usual = usual && work[i] >= -8192 && work[i] < 8192;
     for (int column = 0; column < 8; ++column) pass(work + column, 8, 11);
     for (int row = 0; row < 8; ++row) pass(work + row * 8, 1, 18);
     for (size_t i = 0; i < 64; ++i) to[i / 8 * stride + i % 8] = cut(work[i] + 128);
   }
+  return usual;
 }
 
 void double_width_plainly(const uint8_t* from, uint32_t count, uint8_t* to) {
