@@ -205,14 +205,16 @@ using V32 = hn::Vec<D32>;
 /// In each lane a * first + b * second + sum, of pairs (a, b) of 16 bits.
 HWY_INLINE V32 multiply_pairs(V16 pairs, int16_t first, int16_t second, V32 sum) {
   const D32 d32;
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
   const auto weights =
       hn::Set(d32, static_cast<int32_t>(uint32_t{static_cast<uint16_t>(first)} |
                                         uint32_t{static_cast<uint16_t>(second)} << 16));
 #if HWY_TARGET == HWY_AVX3_DL
   return V32{_mm512_dpwssd_epi32(sum.raw, pairs.raw, weights.raw)};
-#elif HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
+#else
   V32 unused = hn::Zero(d32);  // by this architecture, which adds neighbours
   return hn::ReorderWidenMulAccumulate(d32, pairs, hn::BitCast(D16(), weights), sum, unused);
+#endif
 #else
   const auto wide = hn::BitCast(d32, pairs);
   const auto even = hn::Mul(hn::ShiftRight<16>(hn::ShiftLeft<16>(wide)), hn::Set(d32, first));
