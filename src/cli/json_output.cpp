@@ -143,6 +143,12 @@ Json load_document(const LoadResult& result) {
   };
   add("fetch", result.last.fetch);
   add("decode", result.last.decode);
+  json["decoders"] = Json::array();
+  for (size_t i = 0; i < result.last.decoders.size(); ++i) {
+    if (result.last.decoders[i] == 0) continue;
+    json["decoders"].push_back(
+        {{"name", kDecodePathNames[i]}, {"photos", result.last.decoders[i]}});
+  }
   json["limit"] = limit_of(result.last);
   json["verdict"] = verdict_of(result.last, usable_cores());
   json["next"] = result.next_step(usable_cores());

@@ -204,6 +204,8 @@ def test_damage_is_named_and_repaired(stoker_cli, packed, offset):
     found = stoker_cli("check", packed, "--json", status=1).json
     (fault,) = found["faults"]
     assert fault["shard"] == f".stoker/{damaged.name}" and "stoker index --full" in fault["cause"]
+    loaded = stoker_cli("load", packed, "--epochs", "1", "--skip-bad", "--json").json
+    assert sum(decoder["photos"] for decoder in loaded["decoders"]) == PHOTOS, "nobody needs them"
     stoker_cli("index", packed, "--full")
     assert rows_in(packed / ".stoker") == before
     stoker_cli("check", packed)
@@ -225,3 +227,12 @@ def test_staged_with_the_index(stoker_cli, packed, tmp_path):
     (tmp_path / "place").mkdir()
     copy = Path(stoker_cli("stage", packed, tmp_path / "place", "--json").json["path"])
     assert rows_in(copy / ".stoker") == rows_in(packed / ".stoker") != {}
+
+
+def test_load_says_who_decodes(stoker_cli, packed):
+    words = ["load", packed, "--epochs", "1", "--batch", "8", "--skip-bad"]
+    decoders = stoker_cli(*words, "--json").json["decoders"]
+    assert sum(decoder["photos"] for decoder in decoders) == PHOTOS
+    line = next(line for line in stoker_cli(*words).stdout.splitlines() if line.startswith("decoded by: "))
+    assert all(decoder["name"] in line for decoder in decoders) and " %" in line
+    assert stoker_cli("load", packed, "--raw", "--epochs", "1", "--json").json["decoders"] == []

@@ -58,6 +58,28 @@ def test_that_of_another_photo_is_not_used():
     np.testing.assert_array_equal(stoker.decode(photo, row_index=rows), stoker.decode(photo))
 
 
+def batches(path, **options) -> tuple[list[np.ndarray], dict]:
+    loader = stoker.Loader(path, batch_size=5, transforms=[stoker.transforms.RandomResizedCrop(64)], seed=1, **options)
+    return [batch["image"].copy() for batch in loader], loader.stats()
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffle": "blocks"}, {"cache": "ram", "cache_limit": "1M"}])
+def test_same_batches_with_and_without(photos, tmp_path, options):
+    result = stoker.pack(photos, tmp_path / "with")
+    assert (result.row_index.photos, result.row_index.indexed) == (PHOTOS, PHOTOS) and result.row_index.left == {}
+    assert result.row_index.bytes > 0 and result.row_index.percent > 0
+    assert stoker.pack(photos, tmp_path / "without", row_index="none").row_index.photos == 0
+    made, stats = batches(tmp_path / "with", **options)
+    plain, without = batches(tmp_path / "without", **options)
+    assert len(made) == len(plain) == 5
+    for one, other in zip(made, plain, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for found in (stats, without):
+        assert sum(found["decoders"].values()) == PHOTOS
+        assert all(isinstance(name, str) for name in found["decoders"])
+    assert "own decoder, row index" not in without["decoders"]
+
+
 def test_keyword_of_index(photos):
     assert stoker.index(photos, full=True, where="cache").row_index.indexed == PHOTOS
     finer = stoker.index(photos, full=True, where="cache", row_index=2).row_index
