@@ -3,6 +3,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <array>
+
+#include "image/decode_path.h"
 #include "index/build_index.h"
 
 namespace stoker::python {
@@ -23,5 +26,8 @@ void bind_stage(nanobind::module_& module);
 // Results go to Python as dicts, which the package makes its result classes of: the members of
 // both have the names that --json prints.
 nanobind::dict to_dict(const IndexResult& result);
+nanobind::dict to_dict(const RowIndexSummary& summary);
+/// {words: count} of those that occurred.
+nanobind::dict by_decoder(const std::array<uint64_t, kDecodePaths>& photos);
 
 }  // namespace stoker::python

@@ -62,6 +62,7 @@ nb::dict result_of(const CheckResult& result) {
   dict["hidden"] = result.hidden;
   dict["unlisted"] = result.unlisted;
   dict["left_out"] = result.left_out;
+  dict["row_index"] = to_dict(result.row_index);
   dict["verified_bytes"] = result.verified_bytes;
   dict["checksums_compared"] = result.checksums_compared;
   dict["fault_count"] = result.fault_count;

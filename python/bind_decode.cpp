@@ -7,12 +7,15 @@
 #include <nanobind/stl/tuple.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 
+#include "base/crc32c.h"
 #include "base/error.h"
 #include "bind.h"
 #include "image/decode.h"
+#include "image/row_index.h"
 
 namespace nb = nanobind;
 
@@ -42,7 +45,7 @@ class Buffer {
 
 nb::object decode(nb::handle data, const std::optional<Crop>& crop,
                   const std::optional<OutputSize>& size, const std::string& resample, bool flip,
-                  bool like_pillow) {
+                  bool like_pillow, nb::handle row_index) {
   DecodeOptions options;
   if (crop) {
     options.crop =
@@ -60,6 +63,8 @@ nb::object decode(nb::handle data, const std::optional<Crop>& crop,
   options.flip = flip;
   options.like_pillow = like_pillow;
   const Buffer buffer(data);
+  std::optional<Buffer> rows;
+  if (!row_index.is_none()) options.row_index = rows.emplace(row_index).bytes();
   Size output;
   std::unique_ptr<uint8_t[]> pixels;
   {
@@ -77,14 +82,31 @@ nb::object decode(nb::handle data, const std::optional<Crop>& crop,
   return nb::cast(nb::ndarray<nb::numpy, uint8_t>(bytes, {output.height, output.width, 3}, owner));
 }
 
+nb::object row_index(nb::handle data, uint32_t every) {
+  const Buffer buffer(data);
+  RowIndexer indexer(every);
+  {
+    const nb::gil_scoped_release released;
+    indexer.make(buffer.bytes(), crc32c(buffer.bytes()));
+  }
+  const Bytes made = indexer.bytes();
+  if (made.empty()) return nb::none();
+  return nb::bytes(made.data(), made.size());
+}
+
 }  // namespace
 
 void bind_decode(nb::module_& module) {
   module.def("decode", &decode, nb::arg("data"), nb::arg("crop").none(), nb::arg("size").none(),
              nb::arg("resample"), nb::arg("flip"), nb::arg("like_pillow"),
+             nb::arg("row_index").none(),
              nb::sig("def decode(data: bytes | bytearray | memoryview, crop: tuple[int, int, int, "
                      "int] | None, size: tuple[int, int] | None, resample: str, flip: bool, "
-                     "like_pillow: bool) -> typing.Any"));
+                     "like_pillow: bool, row_index: bytes | bytearray | memoryview | None) -> "
+                     "typing.Any"));
+  module.def("row_index", &row_index, nb::arg("data"), nb::arg("every"),
+             nb::sig("def row_index(data: bytes | bytearray | memoryview, every: int) -> "
+                     "bytes | None"));
 }
 
 }  // namespace stoker::python

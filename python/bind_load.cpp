@@ -183,6 +183,7 @@ nb::dict stats(const Loader& loader) {
   if (stats.fetch.threads > 0) stages["fetch"] = to_dict(stats.fetch);
   if (stats.decode.threads > 0) stages["decode"] = to_dict(stats.decode);
   dict["stages"] = stages;
+  dict["decoders"] = by_decoder(stats.decoders);
   dict["ahead"] = stats.ahead;
   dict["cache_hits"] = stats.cache_hits;
   dict["cache_bytes"] = stats.cache_bytes;

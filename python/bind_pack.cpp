@@ -26,7 +26,7 @@ std::vector<std::string> names(const nb::list& list) {
   return names;
 }
 
-nb::dict to_dict(const PackResult& result) {
+nb::dict result_of(const PackResult& result) {
   nb::dict dict;
   dict["source_format"] = to_str(result.source_format);
   dict["format"] = to_str(result.format);
@@ -46,6 +46,7 @@ nb::dict to_dict(const PackResult& result) {
   nb::list lossy;
   for (const std::string& loss : result.lossy) lossy.append(to_str(loss));
   dict["lossy"] = lossy;
+  dict["row_index"] = to_dict(result.row_index);
   dict["seconds"] = result.seconds;
   return dict;
 }
@@ -54,7 +55,8 @@ nb::dict pack(nb::handle source, nb::handle destination, const std::string& to,
               const std::string& shard_size, unsigned jobs, std::optional<uint64_t> shuffle,
               nb::handle split, const nb::list& include, const nb::list& exclude,
               std::optional<uint64_t> limit, nb::handle list, bool lossy,
-              const std::string& compress, bool overwrite, bool skip_bad) {
+              const std::string& compress, const std::string& row_index, bool overwrite,
+              bool skip_bad) {
   const std::string from = to_path(source), into = to_path(destination);
   PackOptions options;
   options.to = to;
@@ -68,9 +70,10 @@ nb::dict pack(nb::handle source, nb::handle destination, const std::string& to,
   options.list = to_path(list);
   options.lossy = lossy;
   options.compress = compress;
+  options.row_index = parse_row_index(row_index);
   options.overwrite = overwrite;
   options.skip_bad = skip_bad;
-  return to_dict(run_interruptible([&](Progress& progress) {
+  return result_of(run_interruptible([&](Progress& progress) {
     options.progress = &progress;
     return stoker::pack(from, into, options);
   }));
@@ -83,13 +86,13 @@ void bind_pack(nb::module_& module) {
              nb::arg("shard_size"), nb::arg("jobs"), nb::arg("shuffle").none(),
              nb::arg("split").none(), nb::arg("include"), nb::arg("exclude"),
              nb::arg("limit").none(), nb::arg("list").none(), nb::arg("lossy"), nb::arg("compress"),
-             nb::arg("overwrite"), nb::arg("skip_bad"),
+             nb::arg("row_index"), nb::arg("overwrite"), nb::arg("skip_bad"),
              nb::sig("def pack(source: object, destination: object, to: str, shard_size: str, "
                      "jobs: int, shuffle: int | None, split: str | None, "
                      "include: collections.abc.Sequence[str | bytes], "
                      "exclude: collections.abc.Sequence[str | bytes], limit: int | None, "
-                     "list: object | None, lossy: bool, compress: str, overwrite: bool, "
-                     "skip_bad: bool) -> "
+                     "list: object | None, lossy: bool, compress: str, row_index: str, "
+                     "overwrite: bool, skip_bad: bool) -> "
                      "dict[str, typing.Any]"));
 }
 

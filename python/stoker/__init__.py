@@ -12,7 +12,7 @@ from stoker._commands import check, index, pack
 from stoker._core import version as __version__
 from stoker._dataset import Dataset, Keys, Shards, open
 from stoker._errors import CorruptError, FaultWarning, IndexBuiltWarning, LeftOutError, UnsupportedError
-from stoker._image import decode
+from stoker._image import decode, row_index
 from stoker._job import JobFinding, JobResult, job
 from stoker._loader import Loader
 from stoker._measure_commands import probe, report, scale, time
@@ -36,7 +36,17 @@ from stoker._measure_results import (
 )
 from stoker._meter import Meter, watch
 from stoker._preemption import Preempted
-from stoker._results import CheckResult, Comparison, Fault, Field, FieldSizes, IndexResult, PackResult, Shard
+from stoker._results import (
+    CheckResult,
+    Comparison,
+    Fault,
+    Field,
+    FieldSizes,
+    IndexResult,
+    PackResult,
+    RowIndexes,
+    Shard,
+)
 from stoker._stage import StageResult, stage
 
 __all__ = [
@@ -65,6 +75,7 @@ __all__ = [
     "ProbeResult",
     "Rank",
     "ReportResult",
+    "RowIndexes",
     "RunComparison",
     "ScaleFit",
     "ScalePoint",
@@ -87,6 +98,7 @@ __all__ = [
     "pack",
     "probe",
     "report",
+    "row_index",
     "scale",
     "stage",
     "time",

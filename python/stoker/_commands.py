@@ -48,6 +48,7 @@ def pack(
     list: Path | None = None,
     lossy: bool = False,
     compress: str = "",
+    row_index: Literal["rows", "none"] | int = "rows",
     overwrite: bool = False,
     skip_bad: bool = False,
 ) -> PackResult:
@@ -65,6 +66,8 @@ def pack(
     list: for a folder, a CSV or JSON-lines file that names the files and gives further columns.
     lossy: leave out fields that the format cannot store, instead of raising an error.
     compress: compress what is stored, where the format can.
+    row_index: where the rows of JPEG photos begin, so that crops are decoded faster: "rows", a number N for an
+        entry every N blocks of a row as well, or "none".
     overwrite: replace a dataset of other contents.
     skip_bad: what cannot be read is left out without LeftOutError.
 
@@ -87,6 +90,7 @@ def pack(
             list=list,
             lossy=lossy,
             compress=compress,
+            row_index=str(row_index),
             overwrite=overwrite,
             skip_bad=skip_bad,
         )
@@ -100,6 +104,7 @@ def index(
     path: Path,
     *,
     full: bool = False,
+    row_index: Literal["rows", "none"] | int = "rows",
     where: Literal["beside", "cache"] | None = None,
     jobs: int | None = None,
     list: Path | None = None,
@@ -107,10 +112,15 @@ def index(
     """Give an existing dataset random access without rewriting it. Looks only at what is new or has changed.
 
     full: read every byte and record checksums.
+    row_index: with full, as for pack().
     where: "beside" the data, or in the user's "cache"; beside where that can be written, if not given.
     jobs, list: as for pack().
     """
-    return IndexResult._of(_core.index(path=path, full=full, where=where or "", jobs=_jobs(jobs), list=list))
+    return IndexResult._of(
+        _core.index(
+            path=path, full=full, row_index=str(row_index), where=where or "", jobs=_jobs(jobs), list=list
+        )
+    )
 
 
 def check(

@@ -20,6 +20,7 @@ def decode(
     *,
     flip: bool = False,
     on_corrupt: Literal["raise", "like_pillow"] = "raise",
+    row_index: bytes | bytearray | memoryview | None = None,
 ) -> npt.NDArray[np.uint8]:
     """Decode a JPEG, PNG, WebP, GIF or BMP: a uint8 array of (height, width, 3), red, green, blue.
 
@@ -29,10 +30,26 @@ def decode(
     flip: mirror the result left to right.
     on_corrupt: a truncated or damaged image raises CorruptError; "like_pillow" gives the pixels that
         Pillow gives for it, where it gives any.
+    row_index: what row_index() made of this JPEG: a crop is then found without decoding all before it. That of
+        another photo is not used.
 
     The pixels are those of Image.open(data).convert("RGB").crop(…).resize(size, resample).
     """
     if on_corrupt not in ("raise", "like_pillow"):
         raise ValueError(f"on_corrupt {on_corrupt!r}: should be 'raise' or 'like_pillow'")
-    pixels: npt.NDArray[np.uint8] = _core.decode(data, crop, size, resample, flip, on_corrupt == "like_pillow")
+    pixels: npt.NDArray[np.uint8] = _core.decode(
+        data, crop, size, resample, flip, on_corrupt == "like_pillow", row_index
+    )
     return pixels
+
+
+def row_index(data: bytes | bytearray | memoryview, every: int = 0) -> bytes | None:
+    """Find where the rows of a JPEG begin, so that decode() can begin in the midst of it. None where it can have no index.
+
+    every: also so many blocks (MCUs) apart within a row; 0: one entry per row.
+
+    pack() and index(full=True) do this for all photos of a dataset, and the Loader uses it.
+    """
+    if not 0 <= every <= 65536:
+        raise ValueError(f"every {every}: should be a whole number from 0 to 65536")
+    return _core.row_index(data, every)

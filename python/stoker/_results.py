@@ -71,6 +71,22 @@ def _fields(fields: dict[str, dict[str, Any]]) -> dict[str, Field]:
     return {name: Field(**field) for name, field in fields.items()}
 
 
+@dataclass(frozen=True)
+class RowIndexes:
+    """How many photos have a row index, with which crops of them are decoded faster."""
+
+    __module__ = "stoker"
+
+    photos: int
+    indexed: int
+    #: Of the row indexes.
+    bytes: int
+    #: That is, of the bytes of the photos.
+    percent: float
+    #: Photos that can have none, by the decoder that they are left to, and why.
+    left: dict[str, int]
+
+
 @dataclass(frozen=True, repr=False)
 class PackResult:
     """What pack() wrote."""
@@ -100,12 +116,14 @@ class PackResult:
     left_out: tuple[Fault, ...]
     #: Fields that the format cannot store, and why.
     lossy: tuple[str, ...]
+    row_index: RowIndexes
     seconds: float
 
     @classmethod
     def _of(cls, result: dict[str, Any]) -> PackResult:
         tuples = {name: tuple(result[name]) for name in ("datasets", "lossy")}
-        return cls(**{**result, **tuples, "left_out": _faults(result["left_out"])})
+        rows = RowIndexes(**result["row_index"])
+        return cls(**{**result, **tuples, "left_out": _faults(result["left_out"]), "row_index": rows})
 
     def __repr__(self) -> str:
         return (
@@ -137,10 +155,12 @@ class IndexResult:
     unlisted: int
     #: What these concern is not in the index.
     faults: tuple[Fault, ...]
+    row_index: RowIndexes
 
     @classmethod
     def _of(cls, result: dict[str, Any]) -> IndexResult:
-        return cls(**{**result, "faults": _faults(result["faults"])})
+        rows = RowIndexes(**result["row_index"])
+        return cls(**{**result, "faults": _faults(result["faults"]), "row_index": rows})
 
     def __repr__(self) -> str:
         return (
@@ -203,6 +223,7 @@ class CheckResult:
     unlisted: int
     #: By pack(), when it wrote the dataset.
     left_out: int
+    row_index: RowIndexes
     #: Read and found right.
     verified_bytes: int
     #: Whether the index has checksums, and they were compared.
@@ -220,6 +241,7 @@ class CheckResult:
             "fields": _fields(result["fields"]),
             "sizes": {name: FieldSizes(**sizes) for name, sizes in result["sizes"].items()},
             "faults": _faults(result["faults"]),
+            "row_index": RowIndexes(**result["row_index"]),
             "comparison": comparison and Comparison(**{**comparison, "examples": tuple(comparison["examples"])}),
         }
         return cls(**{**result, **converted})

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <istream>
@@ -19,5 +21,24 @@ double cgroup_cores(const std::string& file_system, std::istream& own_groups);
 /// Calls work(0) … work(count-1) on up to `threads` threads, each index once, lowest first.
 /// After the first exception no new index is begun; it is rethrown when all threads have ended.
 void parallel_for(size_t count, unsigned threads, const std::function<void(size_t)>& work);
+
+/// Threads for pieces of work that go on side by side, each with a thread of its own: those of
+/// pieces that are done help with the others.
+class ThreadShares {
+ public:
+  ThreadShares(unsigned threads, size_t pieces) : threads_(threads), left_(pieces) {}
+
+  /// How many a piece may use at the moment.
+  unsigned now() const {
+    const size_t side_by_side = std::clamp<size_t>(left_.load(), 1, threads_);
+    return static_cast<unsigned>(threads_ / side_by_side);
+  }
+  /// A piece is done.
+  void leave() { --left_; }
+
+ private:
+  const unsigned threads_;
+  std::atomic<size_t> left_;
+};
 
 }  // namespace stoker

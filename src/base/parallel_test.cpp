@@ -63,5 +63,18 @@ TEST(UsableCores, SlurmMayGrantFewer) {
   ::unsetenv("SLURM_CPUS_PER_TASK");
 }
 
+TEST(ThreadShares, GrowWhileOthersFinish) {
+  ThreadShares shares(8, 20);
+  EXPECT_EQ(shares.now(), 1U);
+  for (int i = 0; i < 16; ++i) shares.leave();
+  EXPECT_EQ(shares.now(), 2U);
+  for (int i = 0; i < 3; ++i) shares.leave();
+  EXPECT_EQ(shares.now(), 8U);
+  shares.leave();
+  EXPECT_EQ(shares.now(), 8U);
+  EXPECT_EQ(ThreadShares(8, 3).now(), 2U);
+  EXPECT_EQ(ThreadShares(1, 0).now(), 1U);
+}
+
 }  // namespace
 }  // namespace stoker

@@ -15,9 +15,12 @@ struct Progress {
   std::atomic<uint64_t> samples{0}, total_samples{0};
   std::atomic<uint64_t> bytes{0}, total_bytes{0};
   std::atomic<bool> stop{false};
+  /// Of the work that this is a part of: stops this one too.
+  const Progress* whole = nullptr;
 
   /// Throws Error(interrupted) once `stop` is set; called between two samples.
   void check_stop() const {
+    if (whole != nullptr) whole->check_stop();
     if (stop.load(std::memory_order_relaxed)) throw Error(ErrorKind::interrupted, "interrupted");
   }
 

@@ -315,6 +315,11 @@ CheckResult check(const std::string& path, const CheckOptions& options) {
   Subject subject(path, checking.list);
   inspect(subject, checking, jobs, result, faults);
   describe(*subject.index, result);
+  if (subject.own) {
+    verify_row_indexes(*subject.own, verifying(subject, jobs, nullptr), !checking.quick, faults);
+    result.row_index =
+        row_index_summary(subject.own->directory(), subject.own->manifest().segments);
+  }
   if (!checking.compare.empty()) result.comparison = compare(subject, checking, jobs, faults);
   result.fault_count = faults.count();
   result.faults = faults.take();

@@ -9,6 +9,7 @@
 #include "base/progress.h"
 #include "dataset/scan.h"
 #include "dataset/schema.h"
+#include "index/row_indexes.h"
 
 namespace stoker {
 
@@ -51,6 +52,7 @@ struct CheckResult {
   uint64_t hidden = 0;
   uint64_t unlisted = 0;        // files left alone: a list does not name them, or no shards
   uint64_t left_out = 0;        // by `pack`, when it wrote the dataset
+  RowIndexSummary row_index;    // of the index that was there
   uint64_t verified_bytes = 0;  // read and found right
   bool checksums_compared = false;
   std::optional<Comparison> comparison;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -14,6 +15,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "dataset/inflating_file.h"
 #include "dataset/reader.h"
 #include "format/folder_walk.h"
@@ -330,6 +332,27 @@ void verify_identity(const Index& index, const VerifyOptions& options, Faults& f
     const Segment& segment = index.segment(static_cast<uint32_t>(i));
     segment.verify_all();
     verifier.identity(segment);
+  });
+}
+
+void verify_row_indexes(const Index& index, const VerifyOptions& options, bool contents,
+                        Faults& faults) {
+  parallel_for(index.manifest().segments.size(), options.jobs, [&](size_t i) {
+    const SegmentEntry& entry = index.manifest().segments[i];
+    const std::string path = row_index_path(index.directory() + "/" + entry.file);
+    if (!std::filesystem::exists(path)) return;
+    try {
+      const RowIndexFile file(path, entry.header_crc, entry.samples, true);
+      if (contents) file.verify_all();
+    } catch (const Error& error) {
+      const std::string root = options.root + "/";
+      Fault fault;
+      fault.shard = path.starts_with(root) ? path.substr(root.size()) : path;
+      fault.cause = error.what();
+      const std::string prefix = printable(path) + ": ";
+      if (fault.cause.starts_with(prefix)) fault.cause.erase(0, prefix.size());
+      faults.add(std::move(fault));
+    }
   });
 }
 

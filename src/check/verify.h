@@ -35,6 +35,11 @@ Verified verify_contents(const Index& index, const VerifyOptions& options, Fault
 /// where it was recorded and there are no checksums. Reads no data.
 void verify_identity(const Index& index, const VerifyOptions& options, Faults& faults);
 
+/// Looks whether the files with row indexes belong to their segments and are whole; with `contents`
+/// reads all of them.
+void verify_row_indexes(const Index& index, const VerifyOptions& options, bool contents,
+                        Faults& faults);
+
 /// How an index knows a file.
 enum class Known : uint8_t {
   no,

@@ -22,7 +22,8 @@ std::string what_it_is(const CheckResult& result, const Style& style) {
   return text +
          fmt::format("index: {}, in {}\n",
                      full ? "full (every sample has a checksum)" : "structure (no checksums)",
-                     shown_within(result.index_directory, result.path));
+                     shown_within(result.index_directory, result.path)) +
+         row_index_line(result.row_index);
 }
 
 std::string type_of(const Field& field) {

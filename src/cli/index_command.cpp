@@ -22,6 +22,7 @@ constexpr std::array kOptions = {
     Option{"--where", "PLACE",
            "beside: in .stoker beside the data; cache: in your cache\n"
            "(default: beside where that can be written)"},
+    kRowIndexOption,
     kJobsOption,
     kListOption,
     kJsonOption,
@@ -35,6 +36,7 @@ IndexOptions options_of(const Arguments& arguments) {
   if (const auto where = arguments.choice("--where", kPlaces)) {
     options.where = *where == "cache" ? IndexWhere::cache : IndexWhere::beside;
   }
+  options.row_index = parse_row_index(arguments.value(kRowIndexOption.name).value_or("rows"));
   options.jobs = arguments.jobs();
   options.list = arguments.value("--list").value_or("");
   return options;
@@ -54,6 +56,7 @@ std::string summary(const IndexResult& result, const std::string& dataset, doubl
       fmt::format("\nindex: {}, in {}{}\n",
                   full ? "full (every sample has a checksum)" : "structure (no checksums)",
                   shown_within(result.directory, dataset), result.in_cache ? " (your cache)" : "");
+  text += row_index_line(result.row_index);
   if (result.hidden > 0) {
     text += fmt::format("left out: {}\n", counted(result.hidden, "hidden file"));
   }

@@ -67,6 +67,19 @@ Json comparison_object(const Comparison& comparison) {
           {"different", comparison.different}, {"examples", comparison.examples}};
 }
 
+Json row_index_object(const RowIndexSummary& summary) {
+  Json json = {{"photos", summary.all()},
+               {"indexed", summary.indexed()},
+               {"bytes", summary.bytes},
+               {"percent", summary.percent()}};
+  json["left"] = Json::array();
+  for (size_t i = 0; i < summary.photos.size(); ++i) {
+    if (i == static_cast<size_t>(DecodePath::indexed) || summary.photos[i] == 0) continue;
+    json["left"].push_back({{"to", kDecodePathNames[i]}, {"photos", summary.photos[i]}});
+  }
+  return json;
+}
+
 }  // namespace
 
 Json pack_document(const PackResult& result) {
@@ -86,6 +99,7 @@ Json pack_document(const PackResult& result) {
   json["unlisted"] = result.unlisted;
   json["left_out"] = faults_list(result.left_out);
   json["lossy"] = result.lossy;
+  json["row_index"] = row_index_object(result.row_index);
   json["seconds"] = result.seconds;
   return json;
 }
@@ -103,6 +117,7 @@ Json index_document(const IndexResult& result, double seconds) {
   json["hidden"] = result.hidden;
   json["unlisted"] = result.unlisted;
   json["faults"] = faults_list(result.faults);
+  json["row_index"] = row_index_object(result.row_index);
   json["seconds"] = seconds;
   return json;
 }
@@ -128,6 +143,12 @@ Json load_document(const LoadResult& result) {
   };
   add("fetch", result.last.fetch);
   add("decode", result.last.decode);
+  json["decoders"] = Json::array();
+  for (size_t i = 0; i < result.last.decoders.size(); ++i) {
+    if (result.last.decoders[i] == 0) continue;
+    json["decoders"].push_back(
+        {{"name", kDecodePathNames[i]}, {"photos", result.last.decoders[i]}});
+  }
   json["limit"] = limit_of(result.last);
   json["verdict"] = verdict_of(result.last, usable_cores());
   json["next"] = result.next_step(usable_cores());
@@ -162,6 +183,7 @@ Json check_document(const CheckResult& result) {
   json["hidden"] = result.hidden;
   json["unlisted"] = result.unlisted;
   json["left_out"] = result.left_out;
+  json["row_index"] = row_index_object(result.row_index);
   json["verified_bytes"] = result.verified_bytes;
   json["checksums_compared"] = result.checksums_compared;
   json["fault_count"] = result.fault_count;

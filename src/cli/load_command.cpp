@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "base/parallel.h"
 #include "base/units.h"
@@ -65,6 +66,18 @@ std::string stage_line(std::string_view name, const StageTime& time) {
                      share(time.waiting_for_input), share(time.waiting_for_room));
 }
 
+/// Which decoders took the photos; empty where none were decoded.
+std::string decoder_line(const DecodeCounts& decoders) {
+  const uint64_t all = std::accumulate(decoders.begin(), decoders.end(), uint64_t{0});
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < decoders.size(); ++i) {
+    if (decoders[i] == 0) continue;
+    parts.push_back(fmt::format("{} {:.1f} %", kDecodePathNames[i],
+                                100 * static_cast<double>(decoders[i]) / static_cast<double>(all)));
+  }
+  return parts.empty() ? "" : fmt::format("\ndecoded by: {}\n", fmt::join(parts, "; "));
+}
+
 std::string summary(const LoadResult& result, const Style& style) {
   std::string text;
   for (size_t i = 0; i < result.epochs.size(); ++i) {
@@ -78,6 +91,7 @@ std::string summary(const LoadResult& result, const Style& style) {
   text += "\nstage   threads   busy  waiting for input  waiting for room\n";
   text += stage_line("fetch", last.fetch);
   text += stage_line("decode", last.decode);
+  text += decoder_line(last.decoders);
   if (result.mixing > 0 && result.mixing < 1) {
     text += fmt::format(
         "\nmixing {:.2f}: at worst, batches are as varied as fully shuffled ones of "

@@ -76,6 +76,10 @@ inline constexpr Option kJobsOption{"--jobs", "N", "threads to use (default: one
 inline constexpr Option kListOption{"--list", "FILE",
                                     "for a folder: a CSV or JSON-lines file that names the\n"
                                     "files and gives further columns, such as a label"};
+inline constexpr Option kRowIndexOption{
+    "--row-index", "WHICH",
+    "where the rows of JPEG photos begin, so that crops are decoded\n"
+    "faster: rows (default), N: also every N blocks of a row, none"};
 inline constexpr Option kJsonOption{"--json", "", "print one JSON document instead of text"};
 inline constexpr Option kHelpOption{"--help", "", "show this page", 'h'};
 

@@ -251,6 +251,19 @@ std::string unlisted_files(uint64_t count, std::string_view format) {
          (format == "folder" ? " that the list does not name" : " beside the shards");
 }
 
+std::string row_index_line(const RowIndexSummary& summary) {
+  const uint64_t others = summary.photos[static_cast<size_t>(DecodePath::other)];
+  if (summary.all() == others) return "";
+  std::string text =
+      fmt::format("row index: {} of {}, {} ({:.1f} % of theirs)", format_count(summary.indexed()),
+                  counted(summary.all(), "photo"), format_bytes(summary.bytes), summary.percent());
+  for (size_t i = 0; i < summary.photos.size(); ++i) {
+    if (i == static_cast<size_t>(DecodePath::indexed) || summary.photos[i] == 0) continue;
+    text += fmt::format("; {} for {}", format_count(summary.photos[i]), kDecodePathNames[i]);
+  }
+  return text + "\n";
+}
+
 std::string shell_word(std::string_view path) {
   constexpr std::string_view kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:@%+=,";

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dataset/scan.h"
+#include "index/row_indexes.h"
 
 namespace stoker {
 
@@ -64,6 +65,10 @@ std::string counted(uint64_t count, std::string_view singular);
 std::string counted_shards(uint64_t count, std::string_view format);
 /// "2 files that the list does not name", or "2 files beside the shards".
 std::string unlisted_files(uint64_t count, std::string_view format);
+
+/// A line that says how many photos have a row index, and why others have none; empty where there
+/// are no JPEG photos.
+std::string row_index_line(const RowIndexSummary& summary);
 
 /// A path as a word for the shell, and as a literal of Python, to be copied from the screen.
 std::string shell_word(std::string_view path);

@@ -37,6 +37,7 @@ constexpr std::array kOptions = {
     kListOption,
     Option{"--lossy", "", "leave out fields that the format cannot store"},
     Option{"--compress", "NAME", "compress what is stored, where the format can"},
+    kRowIndexOption,
     Option{"--overwrite", "", "replace a dataset of other contents at DST"},
     Option{"--skip-bad", "", "what cannot be read is left out and still exit 0"},
     Option{"--plan", "", "only settle which sample goes into which shard"},
@@ -86,6 +87,7 @@ PackOptions options_of(const Arguments& arguments) {
   options.list = arguments.value("--list").value_or("");
   options.lossy = arguments.flag("--lossy");
   options.compress = arguments.value("--compress").value_or("");
+  options.row_index = parse_row_index(arguments.value(kRowIndexOption.name).value_or("rows"));
   options.overwrite = arguments.flag("--overwrite");
   options.skip_bad = arguments.flag("--skip-bad");
   options.plan_only = arguments.flag("--plan");
@@ -168,6 +170,7 @@ std::string summary(const PackResult& result, const std::vector<std::string>& sh
     }
     text += "\n";
   }
+  text += row_index_line(result.row_index);
   for (const std::string& loss : result.lossy) text += style.bad(loss) + "\n";
   text += left_out(result, style);
   return text + next_steps("stoker check", "verify every byte", shown.front(), style);

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "os/file_system.h"
 #include "os/node.h"
+#include "os/page_cache.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
@@ -80,10 +81,14 @@ std::optional<std::string> DatasetPaths::existing_index() const {
   return std::nullopt;
 }
 
-Index::Index(std::string directory)
+Index::Index(const std::string& directory)
+    : Index(directory, Manifest::read((fs::path(directory) / kManifestName).string())) {}
+
+Index::Index(std::string directory, Manifest manifest)
     : directory_(std::move(directory)),
-      manifest_(Manifest::read((fs::path(directory_) / kManifestName).string())),
-      segments_(manifest_.segments.size()) {
+      manifest_(std::move(manifest)),
+      segments_(manifest_.segments.size()),
+      row_indexes_(manifest_.segments.size()) {
   first_.push_back(0);
   for (const SegmentEntry& segment : manifest_.segments) {
     first_.push_back(first_.back() + segment.samples);
@@ -92,6 +97,7 @@ Index::Index(std::string directory)
 
 Index::~Index() {
   for (auto& slot : segments_) delete slot.load(std::memory_order_acquire);
+  for (auto& slot : row_indexes_) delete slot.load(std::memory_order_acquire);
 }
 
 Index::Place Index::place(uint64_t sample) const {
@@ -126,6 +132,7 @@ const Index::Opened& Index::opened(uint32_t number) const {
   const SegmentEntry entry = entry_in_force(number);
   const std::string path = (fs::path(directory_) / entry.file).string();
   auto opened = std::make_unique<Opened>(path);
+  opened->path = path;
   if (opened->segment.header_crc() != entry.header_crc ||
       opened->segment.samples() != entry.samples) {
     throw Error(ErrorKind::corrupt,
@@ -147,6 +154,31 @@ const Index::Opened& Index::opened(uint32_t number) const {
 }
 
 const Segment& Index::segment(uint32_t number) const { return opened(number).segment; }
+
+const RowIndexFile* Index::row_indexes(uint32_t segment) const {
+  // Those of a dataset with more segments are opened for every read: files that are open are few.
+  constexpr uint32_t kMostOpen = 128;
+  std::atomic<const RowIndexes*>& slot = row_indexes_[segment];
+  const RowIndexes* known = slot.load(std::memory_order_acquire);
+  if (known != nullptr) return known->file.get();
+
+  const Opened& whose = opened(segment);
+  auto made = std::make_unique<RowIndexes>();
+  try {
+    const std::string path = row_index_path(whose.path);
+    if (whose.segment.depth() == Depth::full) {
+      made->file =
+          std::make_unique<RowIndexFile>(path, whose.segment.header_crc(), whose.segment.samples(),
+                                         row_index_files_++ < kMostOpen);
+      bring_into_page_cache(path);  // small against the photos, and read in any order
+    }
+  } catch (const Error&) {  // a photo can be decoded without
+  }
+  if (slot.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) {
+    return made.release()->file.get();
+  }
+  return known->file.get();
+}
 
 std::optional<uint32_t> Index::local_field(uint32_t segment, uint32_t field) const {
   return opened(segment).local_fields.at(field);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dataset/manifest.h"
+#include "dataset/row_index_file.h"
 #include "dataset/segment.h"
 
 namespace stoker {
@@ -40,7 +41,9 @@ inline constexpr const char* kPackPlan = "pack/plan.json";
 class Index {
  public:
   /// `directory` holds manifest.json.
-  explicit Index(std::string directory);
+  explicit Index(const std::string& directory);
+  /// Of segments in `directory` that no manifest there need speak of.
+  Index(std::string directory, Manifest manifest);
   ~Index();
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
@@ -57,6 +60,8 @@ class Index {
   Place place(uint64_t sample) const;
   uint64_t first_sample(uint32_t segment) const { return first_[segment]; }
   const Segment& segment(uint32_t number) const;
+  /// The row indexes of its photos; null where it has none, or damaged ones.
+  const RowIndexFile* row_indexes(uint32_t segment) const;
 
   std::string key(uint64_t sample) const;
   std::optional<uint64_t> find(std::string_view key) const;
@@ -68,6 +73,10 @@ class Index {
     explicit Opened(const std::string& path) : segment(path) {}
     Segment segment;
     std::vector<std::optional<uint32_t>> local_fields;
+    std::string path;
+  };
+  struct RowIndexes {
+    std::unique_ptr<const RowIndexFile> file;
   };
   const Opened& opened(uint32_t number) const;
   SegmentEntry entry_in_force(uint32_t number) const;
@@ -76,6 +85,8 @@ class Index {
   Manifest manifest_;
   std::vector<uint64_t> first_;
   mutable std::vector<std::atomic<const Opened*>> segments_;
+  mutable std::vector<std::atomic<const RowIndexes*>> row_indexes_;  // as segments_
+  mutable std::atomic<uint32_t> row_index_files_{0};                 // that were looked for
 };
 
 }  // namespace stoker

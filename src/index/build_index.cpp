@@ -75,11 +75,14 @@ void keep_earlier(const std::string& earlier_index, bool all_reused, Manifest& m
 /// Segments and temporary files that no manifest speaks of any more.
 void remove_stale(const std::string& directory, const Manifest& manifest) {
   std::set<std::string> wanted;
-  for (const SegmentEntry& segment : manifest.segments) wanted.insert(segment.file);
+  for (const SegmentEntry& segment : manifest.segments) {
+    wanted.insert(segment.file);
+    wanted.insert(row_index_path(segment.file));
+  }
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
-    const bool stale =
-        (name.ends_with(".seg") && !wanted.contains(name)) || name.ends_with(".stoker-tmp");
+    const bool ours = name.ends_with(".seg") || name.ends_with(".rows");
+    const bool stale = (ours && !wanted.contains(name)) || name.ends_with(".stoker-tmp");
     std::error_code ignored;
     if (stale) fs::remove(entry.path(), ignored);
   }
@@ -94,15 +97,19 @@ struct BuiltPart {
 
 BuiltPart build_part(const Source& source, const Detected& detected, size_t number,
                      const std::string& directory, const std::set<std::string>& there,
-                     const IndexOptions& options, unsigned threads, uint32_t add_mode) {
+                     const IndexOptions& options, const RowIndexWork* rows, unsigned threads,
+                     uint32_t add_mode) {
   const Part& part = detected.layout.parts[number];
   const std::string name =
       part.shard.empty() ? fmt::format("files-{:06}", number) : segment_name(part.shard);
   if (auto known = reusable_segments(source, part, directory, there, name, options.depth)) {
     const uint64_t count = known->size();
+    for (const SegmentEntry& entry : *known) {
+      if (rows != nullptr) make_row_indexes(*rows, entry, {entry.samples, entry.bytes});
+    }
     return {std::move(*known), count, 0};
   }
-  SegmentBuilder builder(source, directory, name, there, options, threads, add_mode);
+  SegmentBuilder builder(source, directory, name, there, options, threads, add_mode, rows);
   try {
     detected.format->scan(source, detected.layout, part, builder);
   } catch (const Error& error) {
@@ -158,9 +165,15 @@ IndexResult build_index_in(const Source& source, const Detected& detected,
   std::vector<BuiltPart> built(parts.size());
   // Threads that have no part of their own help within one.
   const auto inner = static_cast<unsigned>(jobs / std::max<size_t>(1, parts.size()));
+  ThreadShares shares(jobs, parts.size());
+  const RowIndexWork rows{directory,         {source.root}, options.row_index.value_or(0),
+                          &shares,           add_mode,      options.progress,
+                          source.file_system};
+  const bool with_rows = options.depth == Depth::full && options.row_index;
   parallel_for(parts.size(), jobs, [&](size_t i) {
-    built[i] =
-        build_part(source, detected, i, directory, there, options, std::max(1U, inner), add_mode);
+    built[i] = build_part(source, detected, i, directory, there, options,
+                          with_rows ? &rows : nullptr, std::max(1U, inner), add_mode);
+    shares.leave();
   });
 
   IndexResult result;
@@ -188,6 +201,7 @@ IndexResult build_index_in(const Source& source, const Detected& detected,
   result.samples = manifest.samples();
   result.shards = manifest.shards();
   result.bytes = manifest.bytes();
+  result.row_index = row_index_summary(directory, manifest.segments);
   return result;
 }
 

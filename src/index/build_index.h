@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "dataset/index.h"
 #include "dataset/scan.h"
 #include "format/format.h"
+#include "index/row_indexes.h"
 
 namespace stoker {
 
@@ -24,7 +26,10 @@ struct IndexOptions {
   bool verify_stated = false;
   /// Takes views of what can only be read front to back: for a source that is read once.
   bool views = false;
-  std::string list;             // see Source::list
+  std::string list;  // see Source::list
+  /// At full depth: JPEG photos get a row index, see RowIndexer; nothing: those that are there
+  /// stay.
+  std::optional<uint32_t> row_index;
   bool unless_present = false;  // do nothing where an index has appeared meanwhile
   /// Directory of an earlier index of the same data: class names are taken over from there.
   std::string earlier;
@@ -40,6 +45,7 @@ struct IndexResult {
   uint64_t segments_reused = 0;
   uint64_t hidden = 0, unlisted = 0;  // files that were left alone; see Layout
   std::vector<Fault> faults;
+  RowIndexSummary row_index;
   bool in_cache = false;
 };
 

@@ -20,14 +20,15 @@ namespace fs = std::filesystem;
 
 SegmentBuilder::SegmentBuilder(const Source& source, std::string directory, std::string name,
                                const std::set<std::string>& there, const IndexOptions& options,
-                               unsigned threads, uint32_t add_mode)
+                               unsigned threads, uint32_t add_mode, const RowIndexWork* rows)
     : source_(source),
       directory_(std::move(directory)),
       name_(std::move(name)),
       there_(there),
       options_(options),
       threads_(threads),
-      add_mode_(add_mode) {}
+      add_mode_(add_mode),
+      rows_(rows) {}
 
 std::string SegmentBuilder::stem(const std::string& name, size_t number) {
   return fmt::format("{}.{:03}", name, number);
@@ -200,6 +201,19 @@ bool SegmentBuilder::completed_before(const std::string& path) {
   }
 }
 
+SegmentEntry SegmentBuilder::complete(SegmentWriter& segment,
+                                      std::span<const StatedChecksum> stated,
+                                      const std::string& stem, Depth depth) {
+  if (depth != Depth::full) return segment.write(directory_, stem, depth, add_mode_);
+  const bool with_rows = rows_ != nullptr && photo_field(segment.fields());
+  Progress before;
+  before.whole = options_.progress;
+  complete_segment(segment, source_, stated, threads_, with_rows ? &before : options_.progress);
+  SegmentEntry entry = segment.write(directory_, stem, depth, add_mode_);
+  if (with_rows) make_row_indexes(*rows_, entry, {before.samples, before.bytes});
+  return entry;
+}
+
 void SegmentBuilder::close() {
   wait();
   Depth depth = options_.depth;
@@ -212,14 +226,12 @@ void SegmentBuilder::close() {
   }
   if (!complete.empty()) {
     ++reused;
-    entries.push_back(entry_of(complete, Segment(complete)));
+    const SegmentEntry& entry = entries.emplace_back(entry_of(complete, Segment(complete)));
+    if (rows_ != nullptr) make_row_indexes(*rows_, entry, {entry.samples, entry.bytes});
   } else {
     auto work = [this, stem, depth, segment = std::move(segment_),
                  stated = std::move(stated_)]() mutable {
-      if (depth == Depth::full) {
-        complete_segment(segment, source_, stated, threads_, options_.progress);
-      }
-      return segment.write(directory_, stem, depth, add_mode_);
+      return this->complete(segment, stated, stem, depth);
     };
     // The scan goes on meanwhile; one segment at a time bounds the memory.
     pending_ =

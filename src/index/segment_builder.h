@@ -21,10 +21,10 @@ namespace stoker {
 class SegmentBuilder final : public ScanSink {
  public:
   /// Segments go to `directory` as NAME.000.CRC.seg, NAME.001.CRC.seg, …; `there` are the names of
-  /// the files in it.
+  /// the files in it. Photos of full segments get the row indexes of `rows`, where given.
   SegmentBuilder(const Source& source, std::string directory, std::string name,
                  const std::set<std::string>& there, const IndexOptions& options, unsigned threads,
-                 uint32_t add_mode);
+                 uint32_t add_mode, const RowIndexWork* rows = nullptr);
 
   uint32_t shard(const Shard& shard) override;
   uint32_t codecs(std::span<const Codec> chain) override;
@@ -61,6 +61,8 @@ class SegmentBuilder final : public ScanSink {
   /// The extent with the number that its block has in the current segment.
   Extent localised(Extent extent);
   void close();
+  SegmentEntry complete(SegmentWriter& segment, std::span<const StatedChecksum> stated,
+                        const std::string& stem, Depth depth);
   /// Until the segment that is being written is complete.
   void wait();
   /// Whether an earlier run has left a full segment of exactly these files.
@@ -74,6 +76,7 @@ class SegmentBuilder final : public ScanSink {
   const IndexOptions& options_;
   unsigned threads_;
   uint32_t add_mode_;
+  const RowIndexWork* rows_;
   SegmentWriter segment_;
   std::vector<StatedChecksum> stated_;
   std::vector<Shard> shards_;      // begin: of what the current segment covers

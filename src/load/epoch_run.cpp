@@ -308,13 +308,14 @@ void EpochRun::make_rows(RowMaker& maker, Chunk& chunk) {
         }
       }
     }
-    finish_rows(chunk, good);
+    finish_rows(chunk, good, maker.take_counts());
   } catch (...) {
     fail_batch(chunk.batch, std::current_exception());
   }
 }
 
-void EpochRun::finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good) {
+void EpochRun::finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good,
+                           const DecodeCounts& decoded) {
   uint64_t bytes = 0;
   for (const FetchedRow& row : chunk.rows) {
     if (!row.from) continue;
@@ -327,6 +328,7 @@ void EpochRun::finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good)
   slot.missing -= good.size();
   stats_.samples += good.size();
   stats_.bytes += bytes;
+  for (size_t i = 0; i < decoded.size(); ++i) stats_.decoders[i] += decoded[i];
   if (slot.missing != 0 || slot.failure) return;
   // The slot stays where it is: only one that is ready is taken out.
   lock.unlock();

@@ -80,7 +80,8 @@ class EpochRun {
   void note_bad(const SampleError& error);
   void replace_row(RowMaker& maker, uint64_t batch, uint64_t row, LoadedBatch& into,
                    const SampleError& why);
-  void finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good);
+  void finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good,
+                   const DecodeCounts& decoded);
   void finish_batch(Slot& slot, uint64_t number) const;
   void tune(double waited);
 

@@ -21,6 +21,7 @@ SampleFetcher::SampleFetcher(const Sources& sources, const std::vector<ColumnPla
       if (const auto field = sources.field_in(source, column.field)) {
         own.wanted.push_back(*field);
         own.by_field[*field] = &column;
+        if (column.kind == ColumnPlan::Kind::pictures) own.pictures = *field;
       }
     }
     std::sort(own.wanted.begin(), own.wanted.end());
@@ -49,6 +50,7 @@ std::vector<FetchedRow> SampleFetcher::fetch(std::span<const uint64_t> samples,
     if (cache_ != nullptr) take_from_cache(*fetched);
     fetched->failures = reader.fetch(fetched->batch);
     if (cache_ != nullptr) put_into_cache(*fetched);
+    if (own_[source].pictures) read_row_indexes(*fetched);
   }
   return rows;
 }
@@ -92,6 +94,48 @@ void SampleFetcher::place(FetchedSamples& fetched, std::span<const uint32_t> row
     } else {
       item.data = next;
       next += round_up(item.length, 8);
+    }
+  }
+}
+
+/// Those of photos that follow each other lie one behind the other, in the file as in memory, and
+/// are read at once.
+void SampleFetcher::read_row_indexes(FetchedSamples& fetched) const {
+  struct Wanted {
+    const RowIndexFile* file;
+    uint64_t sample, length;
+    size_t item;
+  };
+  const Index& index = sources_.reader(fetched.source).index();
+  const uint32_t pictures = *own_[fetched.source].pictures;
+  std::vector<Wanted> wanted;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < fetched.batch.items.size(); ++i) {
+    const Item& item = fetched.batch.items[i];
+    if (item.field != pictures || item.failed) continue;
+    const RowIndexFile* file = index.row_indexes(item.segment);
+    if (file == nullptr) continue;
+    // It may be that of another field than the one which has this name now.
+    if (index.local_field(item.segment, pictures) != file->facts().field) continue;
+    const uint64_t sample = fetched.batch.samples[item.row] - index.first_sample(item.segment);
+    if (file->length(sample) > 0) wanted.push_back({file, sample, file->length(sample), i});
+    bytes += file->length(sample);
+  }
+  if (wanted.empty()) return;
+  fetched.row_indexes.resize(fetched.batch.items.size());
+  fetched.row_index_memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  std::byte* next = fetched.row_index_memory.get();
+  for (size_t first = 0; first < wanted.size();) {
+    size_t last = first;
+    std::byte* end = next;
+    const auto follows = [&](const Wanted& one) {
+      return one.file == wanted[first].file && one.sample == wanted[first].sample + (last - first);
+    };
+    for (; last < wanted.size() && follows(wanted[last]); ++last) end += wanted[last].length;
+    const bool read = wanted[first].file->read(wanted[first].sample, {next, end});
+    for (; first < last; ++first) {
+      if (read) fetched.row_indexes[wanted[first].item] = {next, wanted[first].length};
+      next += wanted[first].length;
     }
   }
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,12 +19,18 @@ struct FetchedSamples {
   uint32_t source = 0;
   Batch batch;
   std::vector<ReadFailure> failures;
-  std::unique_ptr<std::byte[]> memory;
+  std::unique_ptr<std::byte[]> memory, row_index_memory;
   std::vector<uint32_t> row_ends;  // in batch.items
+  /// As batch.items: row indexes of photos that have one. Empty where nothing is decoded.
+  std::vector<Bytes> row_indexes;
 
   std::span<const Item> items(uint32_t row) const {
     const uint32_t begin = row == 0 ? 0 : row_ends[row - 1];
     return {batch.items.data() + begin, row_ends[row] - begin};
+  }
+  Bytes row_index(const Item& item) const {
+    if (row_indexes.empty()) return {};
+    return row_indexes[static_cast<size_t>(&item - batch.items.data())];
   }
   /// What failed, of an item that did.
   const ReadFailure& failure(const Item& item) const;
@@ -47,6 +54,7 @@ class SampleFetcher {
  private:
   void place(FetchedSamples& fetched, std::span<const uint32_t> rows, const LoadedBatch* into,
              uint64_t first_row) const;
+  void read_row_indexes(FetchedSamples& fetched) const;
   uint32_t column_number(uint32_t source, const Item& item) const;
   void take_from_cache(FetchedSamples& fetched) const;
   void put_into_cache(const FetchedSamples& fetched) const;
@@ -57,6 +65,7 @@ class SampleFetcher {
   struct OwnFields {
     std::vector<uint32_t> wanted;             // of the source's schema
     std::vector<const ColumnPlan*> by_field;  // of the source's schema
+    std::optional<uint32_t> pictures;         // the one that is decoded
   };
   std::vector<OwnFields> own_;  // by source
 };

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "dataset/scan.h"
+#include "image/decode_path.h"
 
 namespace stoker {
+
+/// Photos by the way in which they were decoded: DecodePath.
+using DecodeCounts = std::array<uint64_t, kDecodePaths>;
 
 /// What the threads of a stage did, in seconds over all of them.
 struct StageTime {
@@ -30,6 +35,7 @@ struct LoaderStats {
   uint64_t cache_hits = 0, cache_bytes = 0;
   unsigned ahead = 0;  // batches that may be made before they are asked for
   bool pictures = false;
+  DecodeCounts decoders{};
   std::vector<Fault> bad;  // samples that were skipped or replaced
 };
 

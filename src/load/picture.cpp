@@ -85,10 +85,11 @@ std::vector<uint64_t> PictureRecipe::shape() const {
   return {size.height, size.width, 3};
 }
 
-void PictureMaker::make(const PictureRecipe& recipe, Bytes encoded, SampleRandom& random,
-                        std::byte* out) {
-  const Size photo = decoder_.open(encoded).size;
-  const PicturePlan plan = recipe.geometry.plan(photo, random);
+void PictureMaker::make(const PictureRecipe& recipe, const EncodedPhoto& photo,
+                        SampleRandom& random, std::byte* out) {
+  PicturePlan plan = recipe.geometry.plan(decoder_.open(photo.bytes).size, random);
+  plan.decode.row_index = photo.row_index;
+  plan.decode.crc = photo.crc;
   if (plan.size != recipe.size) {
     throw Error(
         ErrorKind::unsupported,
@@ -102,6 +103,7 @@ void PictureMaker::make(const PictureRecipe& recipe, Bytes encoded, SampleRandom
   picture_.resize(straight ? 0 : plan.size.pixels() * 3);
   const Picture picture{straight ? reinterpret_cast<uint8_t*>(out) : picture_.data(), plan.size};
   decode_picture(decoder_, plan, scratch_, picture.data);
+  ++counts_[static_cast<size_t>(decoder_.path())];
   augment(recipe.augmentation, random, augmenter_, picture);
   if (!straight) finished = recipe.finisher.run(picture, out);
   for (const RandomErasing& erasing : recipe.erasing) erase_randomly(erasing, finished, random);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "image/augment.h"
@@ -10,6 +12,7 @@
 #include "load/augmentation.h"
 #include "load/batch.h"
 #include "load/geometry.h"
+#include "load/loader_stats.h"
 
 namespace stoker {
 
@@ -36,16 +39,27 @@ struct PictureRecipe {
   std::vector<uint64_t> shape() const;
 };
 
+/// A photo as it was fetched; what else is known about it: see DecodeOptions.
+struct EncodedPhoto {
+  Bytes bytes;
+  Bytes row_index;
+  std::optional<uint32_t> crc;
+};
+
 /// Makes pictures. One per thread.
 class PictureMaker {
  public:
   /// Draws from `random` what is random about it. Throws Error with the cause alone.
-  void make(const PictureRecipe& recipe, Bytes encoded, SampleRandom& random, std::byte* out);
+  void make(const PictureRecipe& recipe, const EncodedPhoto& photo, SampleRandom& random,
+            std::byte* out);
+  /// Those decoded since it was asked last.
+  DecodeCounts take_counts() { return std::exchange(counts_, {}); }
 
  private:
   ImageDecoder decoder_;
   Augmenter augmenter_;
   std::vector<uint8_t> scratch_, picture_;
+  DecodeCounts counts_{};
 };
 
 /// Mixes the pictures of a batch; labels become as many numbers as there are classes.

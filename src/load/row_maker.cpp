@@ -57,6 +57,13 @@ RowValue keep(const Value& value) {
   return kept;
 }
 
+/// CRC-32C of what was fetched, where it was compared with the index: now, or when it came into the
+/// cache.
+std::optional<uint32_t> crc_of(const Item& item, const Reader& reader) {
+  if (reader.index().segment(item.segment).depth() != Depth::full) return std::nullopt;
+  return item.located.extent.crc;
+}
+
 void fill_number(const ColumnPlan& plan, const Value& value, std::byte* to) {
   const auto* integer = std::get_if<int64_t>(&value);
   const auto* real = std::get_if<double>(&value);
@@ -108,7 +115,9 @@ void RowMaker::fill(const FetchedSamples& from, const Item& item, const Draw& dr
     switch (plan.kind) {
       case ColumnPlan::Kind::pictures: {
         SampleRandom random(seed_, epoch_, draw.identity);
-        return pictures_.make(*recipe_, {item.data, item.length}, random, column.row(row));
+        const EncodedPhoto photo{
+            {item.data, item.length}, from.row_index(item), crc_of(item, reader)};
+        return pictures_.make(*recipe_, photo, random, column.row(row));
       }
       case ColumnPlan::Kind::numbers:
         return fill_number(plan, reader.decode(item), column.row(row));

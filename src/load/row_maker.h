@@ -35,6 +35,8 @@ class RowMaker {
 
   /// Throws SampleError.
   void make(const FetchedRow& fetched, const Draw& draw, LoadedBatch& batch, uint64_t row);
+  /// How photos were decoded since it was asked last.
+  DecodeCounts take_counts() { return pictures_.take_counts(); }
 
  private:
   void fill(const FetchedSamples& from, const Item& item, const Draw& draw, BatchColumn& column,

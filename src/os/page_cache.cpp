@@ -49,4 +49,11 @@ CachedBytes drop_from_page_cache(int descriptor) {
   return left;
 }
 
+void bring_into_page_cache(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_WILLNEED);
+  ::close(descriptor);
+}
+
 }  // namespace stoker

@@ -23,4 +23,8 @@ CachedBytes drop_from_page_cache(const std::string& path);
 /// The same for an open file.
 CachedBytes drop_from_page_cache(int descriptor);
 
+/// Asks the kernel to bring a file into memory, and does not wait for it. Where it cannot be
+/// opened nothing happens.
+void bring_into_page_cache(const std::string& path);
+
 }  // namespace stoker

@@ -86,7 +86,9 @@ void remove_complete(const std::string& directory) {
   if (!shards) return;
   for (const std::string& shard : *shards) remove_shard(directory + "/" + shard);
   for (const std::string& name : names_in(index)) {
-    if (name.ends_with(".seg") || name.ends_with(".stoker-tmp")) fs::remove(index + "/" + name);
+    const bool ours =
+        name.ends_with(".seg") || name.ends_with(".rows") || name.ends_with(".stoker-tmp");
+    if (ours) fs::remove(index + "/" + name);
   }
   fs::remove(index + "/" + kManifestName);
 }
@@ -116,7 +118,10 @@ void remove_unfinished(const Destination& destination, const Plan& plan) {
     }
     for (const PlannedShard& shard : dataset.shards) {
       const std::string stem = SegmentBuilder::stem(segment_name(shard.name), 0);
-      for (const std::string& file : segments_named(there, stem)) fs::remove(index + "/" + file);
+      for (const std::string& file : segments_named(there, stem)) {
+        fs::remove(index + "/" + row_index_path(file));
+        fs::remove(index + "/" + file);
+      }
     }
     for (const std::string& name : there) {
       if (name.ends_with(".stoker-tmp")) fs::remove(index + "/" + name);

@@ -98,6 +98,7 @@ std::optional<PackResult> complete_already(const Destination& destination, const
     result.payload_bytes += manifest.bytes();
     result.datasets.push_back(directory);
     const std::string index_directory = directory + "/" + kIndexDirectory;
+    result.row_index.add(row_index_summary(index_directory, manifest.segments));
     if (origin.contains("lossy")) result.lossy = origin["lossy"].get<std::vector<std::string>>();
     for (const SegmentEntry& entry : manifest.segments) {
       const Segment segment(index_directory + "/" + entry.file);

@@ -109,7 +109,36 @@ void check_space(const Destination& destination, const Plan& plan, const std::ve
               ENOSPC);
 }
 
-/// Writes all shards that an earlier run has not finished.
+RowIndexWork row_indexes_for(const std::string& directory, const PackOptions& options,
+                             const ThreadShares& shares) {
+  RowIndexWork work;
+  work.directory = directory + "/" + kIndexDirectory;
+  work.roots = {directory};
+  work.every = options.row_index.value_or(0);
+  work.threads = &shares;
+  work.progress = options.progress;
+  return work;
+}
+
+/// Those that a complete pack lacks: they can be added at any time.
+void add_row_indexes(const PackOptions& options, PackResult& result) {
+  if (!options.row_index) return;
+  const ThreadShares shares(options.jobs != 0 ? options.jobs : usable_cores(), 1);
+  if (options.progress != nullptr) {
+    options.progress->begin("indexing rows", result.samples, result.payload_bytes);
+  }
+  result.row_index = {};
+  for (const std::string& directory : result.datasets) {
+    const RowIndexWork work = row_indexes_for(directory, options, shares);
+    const Manifest manifest = Manifest::read(work.directory + "/" + kManifestName);
+    for (const SegmentEntry& entry : manifest.segments) {
+      make_row_indexes(work, entry, {entry.samples, entry.bytes});
+    }
+    result.row_index.add(row_index_summary(work.directory, manifest.segments));
+  }
+}
+
+/// Writes all shards that an earlier run has not finished, and the row indexes of their photos.
 void write_shards(const Source& source, const WriteFormat& write, const Destination& destination,
                   const Plan& plan, const PackOptions& options, std::vector<Task>& tasks,
                   PackResult& result) {
@@ -123,6 +152,7 @@ void write_shards(const Source& source, const WriteFormat& write, const Destinat
   const ViewReading views = plan_views(*index, options);
   reading.views = views.limits;
   Readers readers(index, reading);
+  const bool with_rows = options.row_index && photo_field(conversion.out().fields);
   uint64_t samples = 0;
   uint64_t bytes = 0;
   std::vector<std::set<std::string>> there;
@@ -149,11 +179,17 @@ void write_shards(const Source& source, const WriteFormat& write, const Destinat
   const size_t busy = std::min<size_t>(left, views.writers) * views.limits.threads;
   const bool idle_cores = 2 * busy <= cores;  // one for each that is busy
   if (options.progress != nullptr) options.progress->begin("packing", samples, bytes);
+  ThreadShares shares(cores, tasks.size());
   parallel_for(tasks.size(), views.writers, [&](size_t i) {
     Task& task = tasks[i];
-    if (task.entry) return;
     const PlannedDataset& dataset = plan.datasets[task.dataset];
     const PlannedShard& shard = dataset.shards[task.shard];
+    const RowIndexWork rows =
+        row_indexes_for(destination.dataset(dataset.directory), options, shares);
+    if (task.entry) {
+      if (with_rows) make_row_indexes(rows, *task.entry, {});
+      return shares.leave();
+    }
     std::unique_ptr<Reader> reader = readers.take();
     ShardJob job;
     job.reader = reader.get();
@@ -164,9 +200,13 @@ void write_shards(const Source& source, const WriteFormat& write, const Destinat
     job.name = shard.name;
     job.samples = Plan::order(destination.plan, task.dataset, shard);
     job.own_thread = idle_cores;
-    job.progress = options.progress;
+    Progress before;
+    before.whole = options.progress;
+    job.progress = with_rows ? &before : options.progress;
     task.entry = write_shard(job);
     readers.give(std::move(reader));
+    if (with_rows) make_row_indexes(rows, *task.entry, {before.samples, before.bytes});
+    shares.leave();
   });
 }
 
@@ -205,6 +245,7 @@ void write_manifest(const Destination& destination, const Plan& plan, size_t num
   if (!plan.lossy.empty()) origin["lossy"] = plan.lossy;
   manifest.origin = origin.dump();
   manifest.write(index + "/" + kManifestName, 0);
+  result.row_index.add(row_index_summary(index, manifest.segments));
   result.samples += manifest.samples();
   result.shards += manifest.shards();
   result.payload_bytes += manifest.bytes();
@@ -276,6 +317,9 @@ PackResult pack_part(const Work& work, const PackOptions& options) {
     const PlannedShard& shard = plan->datasets[task.dataset].shards[task.shard];
     result.samples += task.entry->samples;
     result.bytes += shard.bytes;
+    const std::string directory =
+        work.destination.dataset(plan->datasets[task.dataset].directory) + "/" + kIndexDirectory;
+    result.row_index.add(row_index_summary(directory, {&*task.entry, 1}));
   }
   result.shards = mine.size();
   // For whoever wants to know which part is missing.
@@ -294,6 +338,7 @@ PackResult pack_all(const Work& work, const PackOptions& options) {
   if (!options.overwrite && !fs::exists(destination.plan)) {
     if (auto done = complete_already(destination, work.source, options, work.wanted)) {
       finish(destination, options);  // where the earlier run was killed while doing that
+      add_row_indexes(options, *done);
       return *done;
     }
   }

@@ -11,6 +11,7 @@
 
 #include "base/progress.h"
 #include "dataset/scan.h"
+#include "index/row_indexes.h"
 
 namespace stoker {
 
@@ -37,11 +38,12 @@ struct PackOptions {
   std::vector<std::string> include, exclude;  // globs over keys and file names
   std::optional<uint64_t> limit;              // samples, counted after the filters
   bool overwrite = false;
-  bool lossy = false;      // leave out fields that the format cannot store
-  std::string compress;    // one of WriteFormat::compressions; empty: stored as it is
-  bool skip_bad = false;   // leave out what cannot be read and still call it a success
-  std::string list;        // see Source::list
-  bool plan_only = false;  // settle which sample goes where, and write nothing yet
+  bool lossy = false;     // leave out fields that the format cannot store
+  std::string compress;   // one of WriteFormat::compressions; empty: stored as it is
+  bool skip_bad = false;  // leave out what cannot be read and still call it a success
+  std::string list;       // see Source::list
+  std::optional<uint32_t> row_index = 0;  // as for IndexOptions; decides nothing about the shards
+  bool plan_only = false;                 // settle which sample goes where, and write nothing yet
   /// Writes only this part of a plan that is there, beside others who write theirs. The dataset is
   /// complete when pack() has run without it.
   std::optional<PackPart> part;
@@ -63,6 +65,7 @@ struct PackResult {
   std::vector<Fault> left_out;
   /// Fields that the format cannot store, and why.
   std::vector<std::string> lossy;
+  RowIndexSummary row_index;          // of the shards that were written, or are there
   std::vector<std::string> datasets;  // directories written: one, or one per split
   double seconds = 0;
 };

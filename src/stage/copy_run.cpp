@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook{50};  // between looks at what others do
 constexpr size_t kMostFaults = 1000;
-constexpr uint64_t kMostIndexFile = uint64_t{1} << 36;
+constexpr size_t kPiece = 1 << 20;  // of a file of the index, that is copied at once
 
 std::string number_name(size_t shard) { return fmt::format("{}", shard); }
 
@@ -45,14 +45,20 @@ struct NewFile {
 /// Copies a file of the index: small against the data, and checked by whoever reads it.
 void copy_small_file(const std::string& from, const SafeDirectory& to, const std::string& name,
                      uint32_t mode) {
-  const std::string contents = read_file(from, kMostIndexFile);
+  const auto source = real_file_system().open(from);
   const NewFile file(to, name, mode);
-  std::string_view left = contents;
-  while (!left.empty()) {
-    const ssize_t put = ::write(file.descriptor, left.data(), left.size());
-    if (put < 0 && errno != EINTR)
-      throw system_error(to.path() + "/" + name, "cannot write", errno);
-    left.remove_prefix(static_cast<size_t>(std::max<ssize_t>(0, put)));
+  std::vector<std::byte> piece(kPiece);
+  uint64_t offset = 0;
+  for (size_t got = piece.size(); got == piece.size(); offset += got) {
+    got = source->read_at(offset, MutableBytes(piece));
+    Bytes left = Bytes(piece).first(got);
+    while (!left.empty()) {
+      const ssize_t put = ::write(file.descriptor, left.data(), left.size());
+      if (put < 0 && errno != EINTR) {
+        throw system_error(to.path() + "/" + name, "cannot write", errno);
+      }
+      left = left.subspan(static_cast<size_t>(std::max<ssize_t>(0, put)));
+    }
   }
   if (::fsync(file.descriptor) != 0)
     throw system_error(to.path() + "/" + name, "cannot sync", errno);
@@ -197,6 +203,13 @@ void CopyRun::copy_index(const SafeDirectory& part) const {
   const std::string& from = source_.index->directory();
   for (const SegmentEntry& entry : source_.index->manifest().segments) {
     copy_small_file(from + "/" + entry.file, part, entry.file, copy_.modes.file);
+    const std::string rows = row_index_path(entry.file);
+    if (!fs::is_regular_file(from + "/" + rows)) continue;
+    try {
+      copy_small_file(from + "/" + rows, part, rows, copy_.modes.file);
+    } catch (const Error&) {  // no room, say: photos can be decoded without
+      part.remove(rows);
+    }
   }
   copy_small_file(from + "/" + kManifestName, part, kManifestName, copy_.modes.file);
 }

@@ -139,6 +139,7 @@ PackOptions Stager::State::packing_options() const {
   packing.shard_size = kPackedShard;
   packing.jobs = options.jobs;
   packing.progress = options.progress;
+  packing.row_index = std::nullopt;  // takes longer than the copy that is waited for
   return packing;
 }
 

@@ -170,7 +170,7 @@ def indexed(stoker_cli, tmp_path):
 
 
 def segments_of(dataset):
-    return sorted(path for path in (dataset / ".stoker").rglob("*") if path.is_file() and path.name != "manifest.json")
+    return sorted((dataset / ".stoker").rglob("*.seg"))
 
 
 @pytest.mark.parametrize("dataset", ["packed", "folder"])

@@ -240,6 +240,7 @@ def test_same_results_as_the_command_line(stoker_cli, source, tmp_path, command)
         printed["fields"] = [field["name"] for field in printed["fields"]]
         assert result.pop("sizes").keys() == set(printed["fields"])
         printed["classes"] = {count["name"]: count["samples"] for count in printed["classes"]}
+    printed["row_index"]["left"] = {left["to"]: left["photos"] for left in printed["row_index"]["left"]}
     assert printed.keys() - {"seconds"} == result.keys() - {"seconds"}
     for name in printed.keys() - {"seconds", "datasets", "segments_reused"}:
         assert result[name] == (tuple(printed[name]) if isinstance(result[name], tuple) else printed[name]), name
