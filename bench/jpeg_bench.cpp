@@ -6,8 +6,8 @@
 // made, and what it takes libjpeg-turbo alone to decode the coefficients that they are compared
 // with. Time is that of the thread on its core.
 //
-//   jpeg_bench PHOTOS [rounds] [crops per photo] [vectors: AVX3_DL, AVX3, AVX2, SSE4, SSSE3, all]
-//              [number of the contender that runs alone, for a profiler]
+//   [STOKER_VECTORS=AVX2] jpeg_bench PHOTOS [rounds] [crops per photo]
+//                                    [number of the contender that runs alone, for a profiler]
 
 #include <fmt/format.h>
 #include <hwy/highway.h>
@@ -96,23 +96,11 @@ void report(const std::string& name, std::vector<double> seconds, double beside)
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print(stderr, "usage: jpeg_bench PHOTOS [rounds] [crops per photo] [vectors]\n");
+    fmt::print(stderr, "usage: jpeg_bench PHOTOS [rounds] [crops per photo]\n");
     return 2;
   }
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
   const int crops = argc > 3 ? std::atoi(argv[3]) : 2;
-  if (argc > 4 && std::string_view(argv[4]) != "all") {
-    int64_t wanted = 0;
-    for (int64_t all = hwy::SupportedTargets(); all != 0; all &= all - 1) {
-      if (std::string_view(hwy::TargetName(all & -all)) == argv[4]) wanted = all & -all;
-    }
-    if (wanted == 0) {
-      fmt::print(stderr, "this machine has no {}\n", argv[4]);
-      return 2;
-    }
-    hwy::SetSupportedTargetsForTest(wanted);
-  }
-  const int64_t best = hwy::SupportedTargets() & -hwy::SupportedTargets();
 
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[1])) {
@@ -128,6 +116,7 @@ int main(int argc, char** argv) {
   RowIndexer fine(kEvery);
   std::array<size_t, kDecodePaths> ways{};
   ImageDecoder decoder;
+  const int64_t best = hwy::SupportedTargets() & -hwy::SupportedTargets();
   for (const std::string& path : paths) {
     std::ifstream file(path, std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(file)),
@@ -208,9 +197,9 @@ int main(int argc, char** argv) {
        [&](const Job& job, uint8_t* out) { with_ours(job, photos[job.photo].fine, out); },
        {}});
 
-  if (argc > 5) {
+  if (argc > 4) {
     std::vector<uint8_t> out(kSide * kSide * 3);
-    const Contender& alone = contenders.at(std::strtoul(argv[5], nullptr, 10));
+    const Contender& alone = contenders.at(std::strtoul(argv[4], nullptr, 10));
     for (int round = 0; round < rounds; ++round) {
       for (const Job& job : jobs) alone.run(job, out.data());
     }

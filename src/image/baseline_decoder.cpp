@@ -55,8 +55,6 @@ void BaselineDecoder::set_planes(const Region& region) {
     plane.left = first_mcu_ * component.across * 8;
     plane.stride = kBefore + whole * 8 + kRowSlack;
     plane.samples.resize(plane.stride * (size_t{8} * component.down + 1));
-    plane.coefficient_stride = whole * 64;
-    plane.coefficients.resize(plane.coefficient_stride * component.down);
     plane.upsampled.resize(size_t{region.width} + 2 * size_t{plane.wide} + kRowSlack);
   }
 }
@@ -74,10 +72,7 @@ bool BaselineDecoder::decode_row(uint32_t row, const RowIndexView* index) {
     const EntropyPlace stop = end < known.per_row() ? index->at(row, end) : index->at(row + 1, 0);
     if (!entropy_.seek(uint64_t{row} * per_row + at, index->at(row, entry), stop.bit)) return false;
   }
-  for (uint32_t i = 0; i < header_.component_count; ++i) {
-    std::vector<int16_t>& coefficients = planes_[i].coefficients;
-    std::memset(coefficients.data(), 0, coefficients.size() * sizeof(int16_t));
-  }
+  entropy_.clear();
   if (!entropy_.skip(first_mcu_ - at) || !entropy_.decode(0, end_mcu_ - first_mcu_)) return false;
   const bool goes_on = index == nullptr && row + 1 < end_row_;
   return !goes_on || entropy_.skip(per_row - end_mcu_);
@@ -93,10 +88,9 @@ bool BaselineDecoder::transform() {
     alignas(16) int16_t quantization[64];
     std::memcpy(quantization, component.quantization.data(), sizeof quantization);
     for (uint32_t down = 0; down < component.down; ++down) {
-      usual =
-          inverse_dct(plane.coefficients.data() + down * plane.coefficient_stride, quantization,
-                      blocks, plane.at(static_cast<int32_t>(8 * down), plane.left), plane.stride) &&
-          usual;
+      usual = inverse_dct(entropy_.coefficients(i, down), quantization, blocks,
+                          plane.at(static_cast<int32_t>(8 * down), plane.left), plane.stride) &&
+              usual;
     }
     if (!plane.smooth || plane.wide == 1) continue;
     // Beside the photo's edges its own samples go on.
@@ -167,14 +161,7 @@ void BaselineDecoder::make_pixels(const Region& region, uint32_t y, uint32_t row
 bool BaselineDecoder::decode(const Region& region, const RowIndexView* index, PixelRows& rows) {
   if (!entropy_.open(photo_, header_)) return false;
   set_planes(region);
-  size_t block = 0;
-  for (uint32_t i = 0; i < header_.component_count; ++i) {
-    const JpegHeader::Component& component = header_.components[i];
-    for (uint32_t n = 0; n < uint32_t{component.across} * component.down; ++n, ++block) {
-      entropy_.blocks()[block].coefficients =
-          planes_[i].coefficients.data() + n / component.across * planes_[i].coefficient_stride;
-    }
-  }
+  entropy_.keep(end_mcu_ - first_mcu_);
   if (index == nullptr) {
     if (!entropy_.rewind()) return false;
     if (!entropy_.skip(uint64_t{first_row_} * header_.mcus_per_row())) return false;

@@ -37,8 +37,6 @@ class BaselineDecoder {
     std::vector<uint8_t> samples;
     size_t stride = 0;
     uint32_t left = 0;  // first column, of the component's
-    std::vector<int16_t> coefficients;
-    size_t coefficient_stride = 0;  // from one row of blocks to the next
     std::vector<uint8_t> upsampled;
 
     /// Row `y` of the MCU row, -1 being the last of that above; column `x` of the component.

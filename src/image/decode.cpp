@@ -11,6 +11,7 @@
 #include "image/baseline_decoder.h"
 #include "image/jpeg.h"
 #include "image/other_images.h"
+#include "image/vectors.h"
 
 namespace stoker {
 namespace {
@@ -85,7 +86,7 @@ bool ImageDecoder::State::decode_baseline(const Region& region, const DecodeOpti
   return false;
 }
 
-ImageDecoder::ImageDecoder() : state_(std::make_unique<State>()) {}
+ImageDecoder::ImageDecoder() : state_(std::make_unique<State>()) { choose_vectors(); }
 ImageDecoder::~ImageDecoder() = default;
 
 ImageInfo ImageDecoder::open(Bytes data) {

@@ -46,10 +46,30 @@ bool EntropyDecoder::open(Bytes photo, const JpegHeader& header) {
     };
     if (!table(true, dc_, dc) || !table(false, ac_, ac)) return false;
     for (uint32_t block = 0; block < uint32_t{component.across} * component.down; ++block) {
-      blocks_.push_back({dc[i], ac[i], i, component.across, block % component.across, nullptr});
+      blocks_.push_back({dc[i], ac[i], i, component.across, block % component.across,
+                         block / component.across, nullptr});
     }
   }
   return true;
+}
+
+void EntropyDecoder::keep(uint32_t mcus) {
+  const uint32_t group = blocks_per_group();
+  for (uint32_t i = 0; i < header_->component_count; ++i) {
+    const JpegHeader::Component& component = header_->components[i];
+    strides_[i] = round_up(uint64_t{mcus} * component.across, group) * 64;
+    coefficients_[i].resize(strides_[i] * component.down);
+  }
+  for (McuBlock& block : blocks_) {
+    block.coefficients =
+        coefficients_[block.component].data() + block.row * strides_[block.component];
+  }
+}
+
+void EntropyDecoder::clear() {
+  for (uint32_t i = 0; i < header_->component_count; ++i) {
+    std::memset(coefficients_[i].data(), 0, coefficients_[i].size() * sizeof(int16_t));
+  }
 }
 
 void EntropyDecoder::load(uint64_t byte, uint64_t end_byte) {

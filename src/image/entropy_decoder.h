@@ -22,15 +22,21 @@ class EntropyDecoder {
   /// `photo` must stay. Returns false where there is no decoding it.
   bool open(Bytes photo, const JpegHeader& header);
 
-  /// The blocks of an MCU in their order; the caller says where their coefficients go.
-  std::span<McuBlock> blocks() { return blocks_; }
+  /// Makes room for the coefficients of so many MCUs of a row.
+  void keep(uint32_t mcus);
+  void clear();
+  /// Of one of the rows of blocks that a component has in a row of MCUs, in groups: see
+  /// blocks_per_group().
+  const int16_t* coefficients(uint32_t component, uint32_t down) const {
+    return coefficients_[component].data() + down * strides_[component];
+  }
 
   /// Goes to MCU number `mcu`, counted from the photo's first, which begins there. What lies behind
   /// `end` is not looked at, unless there are restart markers.
   bool seek(uint64_t mcu, const EntropyPlace& place, uint64_t end);
   bool rewind() { return seek(0, {}, entropy_.size() * 8); }
 
-  /// The next MCUs; see decode_mcus.
+  /// The next MCUs; their coefficients become those from `first` on.
   bool decode(uint32_t first, uint32_t count);
   bool skip(uint64_t count);
 
@@ -44,10 +50,12 @@ class EntropyDecoder {
   void load(uint64_t byte, uint64_t end_byte);
   uint64_t byte_in_file(uint64_t unstuffed);
 
-  JpegHeader const* header_ = nullptr;
+  const JpegHeader* header_ = nullptr;
   std::span<const uint8_t> entropy_;
   std::array<HuffmanTable, 3> dc_, ac_;  // by component; those of equal ones are not all in use
   std::vector<McuBlock> blocks_;
+  std::array<std::vector<int16_t>, 3> coefficients_;  // by component
+  std::array<size_t, 3> strides_{};                   // from one row of blocks to the next
   EntropyState state_;
   std::vector<uint8_t> buffer_;  // bytes from piece_begin_ on, without what is stuffed in
   uint64_t piece_begin_ = 0, piece_end_ = 0;

@@ -55,8 +55,8 @@ struct McuBlock {
   const HuffmanTable* dc = nullptr;
   const HuffmanTable* ac = nullptr;
   uint32_t component = 0;
-  uint32_t across = 1, column = 0;  // of the component's blocks in an MCU, and which of them
-  int16_t* coefficients = nullptr;  // of its row of blocks
+  uint32_t across = 1, column = 0, row = 0;  // of the component's blocks in an MCU, and which one
+  int16_t* coefficients = nullptr;           // of its row of blocks
 };
 
 /// How far a decoder has come in the entropy-coded bytes.

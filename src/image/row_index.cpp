@@ -8,6 +8,7 @@
 #include "image/jpeg.h"
 #include "image/jpeg_header.h"
 #include "image/jpeg_kernels.h"
+#include "image/vectors.h"
 
 namespace stoker {
 
@@ -16,7 +17,6 @@ struct RowIndexer::State {
   JpegHeader header;
   EntropyDecoder entropy;
   JpegDecoder libjpeg;
-  std::array<std::vector<int16_t>, 3> coefficients;  // of a row of MCUs, by component
   std::vector<EntropyPlace> places;
 
   bool find_places(Bytes photo);
@@ -30,15 +30,13 @@ bool RowIndexer::State::is_libjpegs_row(uint32_t row) {
   for (uint32_t i = 0; i < header.component_count; ++i) {
     const JpegHeader::Component& component = header.components[i];
     const Size samples = header.samples(component);
-    const uint32_t across = header.mcus_per_row() * component.across;
     const uint32_t wanted = (samples.width + 7) / 8;
-    const size_t stride = round_up(across, group) * 64;
     for (uint32_t down = 0; down < component.down; ++down) {
       const uint32_t block_row = row * component.down + down;
       if (block_row * 8 >= samples.height) break;
       const int16_t* theirs = libjpeg.coefficients(i, block_row);
       if (theirs == nullptr) return false;
-      const int16_t* const ours = coefficients[i].data() + down * stride;
+      const int16_t* const ours = entropy.coefficients(i, down);
       for (uint32_t block = 0; block < wanted; ++block) {
         const int16_t* at = ours + size_t{block / group} * 64 * group + block % group * 8;
         for (uint32_t y = 0; y < 8; ++y, at += size_t{8} * group, theirs += 8) {
@@ -54,23 +52,12 @@ bool RowIndexer::State::is_libjpegs_row(uint32_t row) {
 /// where the data is not what an encoder writes.
 bool RowIndexer::State::find_places(Bytes photo) {
   if (!entropy.open(photo, header) || !entropy.rewind()) return false;
-  const uint32_t group = blocks_per_group();
-  size_t block = 0;
-  for (uint32_t i = 0; i < header.component_count; ++i) {
-    const JpegHeader::Component& component = header.components[i];
-    const size_t stride = round_up(header.mcus_per_row() * component.across, group) * 64;
-    coefficients[i].resize(stride * component.down);
-    for (uint32_t n = 0; n < uint32_t{component.across} * component.down; ++n, ++block) {
-      entropy.blocks()[block].coefficients = coefficients[i].data() + n / component.across * stride;
-    }
-  }
   const uint32_t per_row = header.mcus_per_row();
+  entropy.keep(per_row);
   const uint32_t step = every == 0 ? per_row : every;
   places.clear();
   for (uint32_t row = 0; row < header.mcu_rows(); ++row) {
-    for (std::vector<int16_t>& row_of : coefficients) {
-      std::memset(row_of.data(), 0, row_of.size() * sizeof(int16_t));
-    }
+    entropy.clear();
     for (uint32_t mcu = 0; mcu < per_row; mcu += step) {
       const std::optional<EntropyPlace> place = entropy.place();
       if (!place || !entropy.decode(mcu, std::min(step, per_row - mcu))) return false;
@@ -85,6 +72,7 @@ bool RowIndexer::State::find_places(Bytes photo) {
 }
 
 RowIndexer::RowIndexer(uint32_t every) : state_(std::make_unique<State>()) {
+  choose_vectors();
   state_->every = every;
 }
 RowIndexer::~RowIndexer() = default;
