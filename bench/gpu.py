@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training on a GPU from JPEGs, beside the same loop on data that lies on the GPU already, interleaved in one run.
+"""Training and inference on a GPU from JPEGs, beside the same on data that lies on the GPU already, interleaved in one run.
 
-    bench/gpu.py [--models resnet18 resnet50] [--steps 150] [--rounds 3] [--repeat 40] DATASET
+    bench/gpu.py [--models resnet18 resnet50] [--what training inference] [--steps 150] [--rounds 3] [--repeat 40] DATASET
 
 Batch 256, bfloat16, channels last, RandomResizedCrop(224) and flip; pictures go to the GPU as uint8 and are normalised
-there, in both loops. DATASET is loaded `repeat` times an epoch, so that a small one gives long epochs. Prints the share of
+there, in both loops. First the loader alone, to the GPU and without anything done there. DATASET is loaded `repeat` times an epoch, so that a small one gives long epochs. Prints the share of
 the synthetic speed, the share of the time that the step waited, and the loader's verdict.
 """
 
 import argparse
+import functools
 import itertools
 import statistics
 import time
@@ -43,7 +44,24 @@ class Training:
         return loss.detach()
 
 
-def run(training: Training, batches, steps: int) -> float:
+class Inference(Training):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.model.eval()
+
+    @torch.inference_mode()
+    def step(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        pixels = (images.permute(0, 3, 1, 2).to(torch.bfloat16) - self.mean) * self.scale
+        with torch.autocast("cuda", torch.bfloat16):
+            return (self.model(pixels).argmax(1) == labels).sum()
+
+
+class Nothing:
+    def step(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        pass
+
+
+def run(training, batches, steps: int) -> float:
     """Samples a second over `steps`."""
     torch.cuda.synchronize()
     begin = time.perf_counter()
@@ -64,6 +82,7 @@ def endless(loader):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=["resnet18", "resnet50"])
+    parser.add_argument("--what", nargs="+", default=["training", "inference"], choices=["training", "inference"])
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=40)
@@ -76,10 +95,19 @@ def main() -> None:
     there = [(torch.randint(0, 256, (BATCH, 224, 224, 3), dtype=torch.uint8, device="cuda"),
               torch.randint(0, 1000, (BATCH,), device="cuda")) for _ in range(4)]  # fmt: skip
     data = stoker.open(options.dataset)
-    for name in options.models:
-        training = Training(name)
-        loader = stoker.Loader([data] * options.repeat, BATCH, [RandomResizedCrop(224), RandomHorizontalFlip()],
-                               drop_last=True, device="cuda")  # fmt: skip
+    new_loader = functools.partial(
+        stoker.Loader, [data] * options.repeat, BATCH, [RandomResizedCrop(224), RandomHorizontalFlip()],
+        drop_last=True, device="cuda")  # fmt: skip
+    loader = new_loader()
+    loaded = endless(loader)
+    run(Nothing(), loaded, 20)
+    alone = [run(Nothing(), loaded, options.steps) for _ in range(options.rounds)]
+    print(f"loader alone: {statistics.median(alone):,.0f} images/s ({min(alone):,.0f} to {max(alone):,.0f}); "
+          f"decoded by {loader.stats()['decoders']}")  # fmt: skip
+    loaded.close()
+    for name, what in itertools.product(options.models, options.what):
+        training = (Training if what == "training" else Inference)(name)
+        loader = new_loader()
         run(training, itertools.cycle(there), 30)
         loaded = endless(loader)
         run(training, loaded, 20)
@@ -88,11 +116,11 @@ def main() -> None:
             synthetic = run(training, itertools.cycle(there), options.steps)
             real = run(training, loaded, options.steps)
             shares.append(real / synthetic)
-            print(f"  {name}: {real:7,.0f} images/s from JPEGs, {synthetic:7,.0f} synthetic: {real / synthetic:.3f}")
+            print(f"  {name} {what}: {real:7,.0f} images/s from JPEGs, {synthetic:7,.0f} synthetic: {shares[-1]:.3f}")
         stats = loader.stats()
-        print(f"{name}: share of the synthetic speed {statistics.median(shares):.3f}, waiting "
+        print(f"{name} {what}: share of the synthetic speed {statistics.median(shares):.3f}, waiting "
               f"{100 * stats['waiting_share']:.1f} %, {stats['stages']['decode']['threads']} decoding threads")  # fmt: skip
-        print(f"{name}: {loader.verdict()}")
+        print(f"{name} {what}: {loader.verdict()}")
         loaded.close()
 
 
