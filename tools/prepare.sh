@@ -42,6 +42,9 @@ TABLE
     speed) echo "ccache command:ccache" ;;
     test) cat <<'TABLE' ;;
 libgtest-dev header:gtest/gtest.h
+googletest file:/usr/src/googletest/googletest/src/gtest-all.cc
+g++-aarch64-linux-gnu command:aarch64-linux-gnu-g++
+qemu-user command:qemu-aarch64
 libarchive-tools command:bsdtar
 libjpeg-turbo-progs command:cjpeg
 zstd command:zstd

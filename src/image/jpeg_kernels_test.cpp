@@ -61,7 +61,7 @@ TEST(JpegKernels, EveryInverseDctGivesTheBitsOfPlainCode) {
       ++compared;
     });
   }
-  EXPECT_GE(compared, 8);
+  EXPECT_GE(compared, 4);
 }
 
 TEST(JpegKernels, EveryUpsamplingGivesTheBitsOfPlainCode) {
@@ -91,7 +91,7 @@ TEST(JpegKernels, EveryUpsamplingGivesTheBitsOfPlainCode) {
       ++compared;
     }
   });
-  EXPECT_GE(compared, 90);
+  EXPECT_GE(compared, 45);
 }
 
 /// All that three bytes can be, of which one thread of two.
