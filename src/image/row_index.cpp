@@ -12,6 +12,24 @@
 
 namespace stoker {
 
+namespace {
+
+/// Of a row index whose entries nobody has asked for in particular: the most that it may take of
+/// the photo's bytes, and the fewest MCUs from entry to entry.
+constexpr uint64_t kMostOfPhoto = 200;  // one part in so many
+constexpr uint32_t kFinest = 8;
+
+/// Leaves out every second entry of each row.
+void thin_out(uint32_t per_row, std::vector<EntropyPlace>& places) {
+  size_t kept = 0;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (i % per_row % 2 == 0) places[kept++] = places[i];
+  }
+  places.resize(kept);
+}
+
+}  // namespace
+
 struct RowIndexer::State {
   uint32_t every = 0;
   JpegHeader header;
@@ -54,7 +72,7 @@ bool RowIndexer::State::find_places(Bytes photo) {
   if (!entropy.open(photo, header) || !entropy.rewind()) return false;
   const uint32_t per_row = header.mcus_per_row();
   entropy.keep(per_row);
-  const uint32_t step = every == 0 ? per_row : every;
+  const uint32_t step = every == 0 ? kFinest : every;
   places.clear();
   for (uint32_t row = 0; row < header.mcu_rows(); ++row) {
     entropy.clear();
@@ -93,11 +111,18 @@ DecodePath RowIndexer::make(Bytes photo, uint32_t crc) {
   }
   if (!state.libjpeg.read_coefficients()) return DecodePath::damaged;
   if (!state.find_places(photo)) return DecodePath::differs;
-  const RowIndexView::Header known{
-      static_cast<uint8_t>(header.component_count), static_cast<uint16_t>(state.every),
-      static_cast<uint32_t>(photo.size()),          crc,
-      static_cast<uint16_t>(header.mcu_rows()),     static_cast<uint16_t>(header.mcus_per_row())};
-  write_row_index(known, state.places, bytes_);
+  RowIndexView::Header known{static_cast<uint8_t>(header.component_count),
+                             static_cast<uint16_t>(state.every == 0 ? kFinest : state.every),
+                             static_cast<uint32_t>(photo.size()),
+                             crc,
+                             static_cast<uint16_t>(header.mcu_rows()),
+                             static_cast<uint16_t>(header.mcus_per_row())};
+  while (state.every == 0 && known.per_row() > 1 &&
+         RowIndexWriter(known, state.places).size() > photo.size() / kMostOfPhoto) {
+    thin_out(known.per_row(), state.places);
+    known.every *= 2;
+  }
+  RowIndexWriter(known, state.places).write(bytes_);
   return DecodePath::indexed;
 }
 

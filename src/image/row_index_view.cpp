@@ -34,16 +34,23 @@ uint8_t width_of(uint64_t value) { return static_cast<uint8_t>(std::bit_width(va
 class BitWriter {
  public:
   explicit BitWriter(std::vector<std::byte>& bytes) : bytes_(bytes) {}
+  ~BitWriter() {
+    if (count_ > 0) bytes_.push_back(static_cast<std::byte>(bits_));
+  }
+  BitWriter(const BitWriter&) = delete;
+  BitWriter& operator=(const BitWriter&) = delete;
+
+  /// At most 56 at once.
   void add(uint64_t value, uint32_t width) {
-    for (uint32_t i = 0; i < width; ++i) {
-      if (used_++ % 8 == 0) bytes_.push_back({});
-      if ((value >> i & 1) != 0) bytes_.back() |= std::byte{1} << ((used_ - 1) % 8);
-    }
+    bits_ |= value << count_;
+    count_ += width;
+    for (; count_ >= 8; count_ -= 8, bits_ >>= 8) bytes_.push_back(static_cast<std::byte>(bits_));
   }
 
  private:
   std::vector<std::byte>& bytes_;
-  uint64_t used_ = 0;
+  uint64_t bits_ = 0;
+  uint32_t count_ = 0;
 };
 
 }  // namespace
@@ -110,53 +117,63 @@ EntropyPlace RowIndexView::at(uint32_t row, uint32_t entry) const {
   return place;
 }
 
-void write_row_index(const RowIndexView::Header& header, const std::vector<EntropyPlace>& places,
-                     std::vector<std::byte>& bytes) {
-  const uint32_t per_row = header.per_row();
-  RowIndexView::Widths widths;
-  widths.row = width_of(places.back().bit);
-  std::array<int16_t, 3> least{};
+RowIndexWriter::RowIndexWriter(const RowIndexView::Header& header,
+                               const std::vector<EntropyPlace>& places)
+    : header_(header), places_(places) {
+  widths_.row = width_of(places.back().bit);
   for (size_t i = 0; i < 3; ++i) {
-    int32_t from = 0;
-    int32_t to = 0;
+    int32_t least = 0;
+    int32_t most = 0;
     for (const EntropyPlace& place : places) {
-      from = std::min<int32_t>(from, place.predictors[i]);
-      to = std::max<int32_t>(to, place.predictors[i]);
+      least = std::min<int32_t>(least, place.predictors[i]);
+      most = std::max<int32_t>(most, place.predictors[i]);
     }
-    least[i] = static_cast<int16_t>(from);
-    widths.predictors[i] = width_of(static_cast<uint64_t>(to - from));
+    least_[i] = static_cast<int16_t>(least);
+    widths_.predictors[i] = width_of(static_cast<uint64_t>(most - least));
   }
-  const auto row_begin = [&](size_t number) { return places[number - number % per_row].bit; };
   uint64_t farthest = 0;
   for (size_t i = 0; i < places.size(); ++i) {
     farthest = std::max(farthest, places[i].bit - row_begin(i));
   }
-  widths.within = width_of(farthest);
+  widths_.within = width_of(farthest);
+}
 
+uint64_t RowIndexWriter::row_begin(size_t place) const {
+  return places_[place - place % header_.per_row()].bit;
+}
+
+uint64_t RowIndexWriter::size() const {
+  return kEntries + (RowIndexView::bits_of(header_, widths_) + 7) / 8 + kCrcSize;
+}
+
+void RowIndexWriter::write(std::vector<std::byte>& bytes) const {
   bytes.assign(kEntries, {});
   bytes[0] = std::byte{kVersion};
-  bytes[kComponents] = std::byte{header.components};
-  store(bytes.data() + kEvery, header.every);
-  store(bytes.data() + kPhotoSize, header.photo_size);
-  store(bytes.data() + kPhotoCrc, header.photo_crc);
-  store(bytes.data() + kRows, header.rows);
-  store(bytes.data() + kMcusPerRow, header.mcus_per_row);
-  bytes[kRowWidth] = std::byte{widths.row};
-  bytes[kWithinWidth] = std::byte{widths.within};
+  bytes[kComponents] = std::byte{header_.components};
+  store(bytes.data() + kEvery, header_.every);
+  store(bytes.data() + kPhotoSize, header_.photo_size);
+  store(bytes.data() + kPhotoCrc, header_.photo_crc);
+  store(bytes.data() + kRows, header_.rows);
+  store(bytes.data() + kMcusPerRow, header_.mcus_per_row);
+  bytes[kRowWidth] = std::byte{widths_.row};
+  bytes[kWithinWidth] = std::byte{widths_.within};
   for (size_t i = 0; i < 3; ++i) {
-    bytes[kPredictorWidths + i] = std::byte{widths.predictors[i]};
-    store(bytes.data() + kLeast + 2 * i, least[i]);
+    bytes[kPredictorWidths + i] = std::byte{widths_.predictors[i]};
+    store(bytes.data() + kLeast + 2 * i, least_[i]);
   }
-  BitWriter writer(bytes);
-  const auto add = [&](const EntropyPlace& place, uint64_t from, uint32_t width) {
-    writer.add(place.bit - from, width);
-    for (size_t i = 0; i < 3; ++i) {
-      writer.add(static_cast<uint64_t>(place.predictors[i] - least[i]), widths.predictors[i]);
+  {
+    BitWriter writer(bytes);
+    const auto add = [&](const EntropyPlace& place, uint64_t from, uint32_t width) {
+      writer.add(place.bit - from, width);
+      for (size_t i = 0; i < 3; ++i) {
+        writer.add(static_cast<uint64_t>(place.predictors[i] - least_[i]), widths_.predictors[i]);
+      }
+    };
+    const uint32_t per_row = header_.per_row();
+    for (size_t i = 0; i < places_.size(); i += per_row) add(places_[i], 0, widths_.row);
+    for (size_t i = 0; i < places_.size(); ++i) {
+      if (i % per_row != 0) add(places_[i], row_begin(i), widths_.within);
     }
-  };
-  for (size_t i = 0; i < places.size(); i += per_row) add(places[i], 0, widths.row);
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (i % per_row != 0) add(places[i], row_begin(i), widths.within);
   }
   const uint32_t crc = crc32c(bytes);
   bytes.resize(bytes.size() + kCrcSize);

@@ -38,8 +38,7 @@ class RowIndexView {
   EntropyPlace at(uint32_t row, uint32_t entry) const;
 
  private:
-  friend void write_row_index(const Header& header, const std::vector<EntropyPlace>& places,
-                              std::vector<std::byte>& bytes);
+  friend class RowIndexWriter;
 
   /// How many bits each part of an entry has.
   struct Widths {
@@ -60,8 +59,23 @@ class RowIndexView {
   Bytes entries_;
 };
 
-/// Writes the row index of a photo. `places`: those of all entries, row by row, and the end.
-void write_row_index(const RowIndexView::Header& header, const std::vector<EntropyPlace>& places,
-                     std::vector<std::byte>& bytes);
+/// Writes the row index of a photo.
+class RowIndexWriter {
+ public:
+  /// `places`: those of all entries, row by row, and the end. Keeps pointing to them.
+  RowIndexWriter(const RowIndexView::Header& header, const std::vector<EntropyPlace>& places);
+
+  /// Bytes that it will have.
+  uint64_t size() const;
+  void write(std::vector<std::byte>& bytes) const;
+
+ private:
+  uint64_t row_begin(size_t place) const;
+
+  RowIndexView::Header header_;
+  const std::vector<EntropyPlace>& places_;
+  RowIndexView::Widths widths_;
+  std::array<int16_t, 3> least_{};  // predictor, by component
+};
 
 }  // namespace stoker
