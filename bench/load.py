@@ -4,7 +4,8 @@
     bench/load.py [--rounds 5] [--epochs 4] [--threads N] $(bench/peers) [PHOTOS]
 
 PHOTOS is a folder of JPEGs, which stays as it is; without one, --photos of them are made. stoker loads a pack of it
-(original bytes, checksums compared), tf.data a TFRecord file of the same bytes, FFCV its own file, in which every photo is
+(original bytes, checksums compared): with the row index that pack makes, with one every 8 MCUs, with none, and with the
+vectors of AVX2 alone; and a pack of what FFCV loads: photos encoded anew at quality 90 with sides of at most 512. tf.data a TFRecord file of the same bytes, FFCV its own file, in which every photo is
 encoded anew at quality 90 with sides of at most 512; all of these are written before the clock runs. The others load the
 files. A peer takes part where its interpreter is given. Each contender is a process of its own (bench/contenders); its
 first epoch warms up and does not count; another one comes first in each round. "kernel" is stoker.decode in a loop on one
@@ -22,12 +23,26 @@ import tempfile
 CONTENDERS = pathlib.Path(__file__).resolve().parent / "contenders"
 
 
-def call(python, program, *words):
+def call(python, program, *words, vectors=""):
     """What the contender printed."""
-    finished = subprocess.run([python, CONTENDERS / program, *map(str, words)], capture_output=True, text=True)
+    environment = {**os.environ, "STOKER_VECTORS": vectors}
+    command = [python, CONTENDERS / program, *map(str, words)]
+    finished = subprocess.run(command, capture_output=True, text=True, env=environment)
     if finished.returncode != 0:
         sys.exit(f"{program} {' '.join(map(str, words))} failed:\n{finished.stdout}{finished.stderr}")
     return finished.stdout
+
+
+def encode_anew(photos, folder):
+    """The photos as FFCV's recipe for ImageNet stores them."""
+    from PIL import Image
+
+    folder.mkdir()
+    for number, path in enumerate(sorted(path for path in photos.rglob("*") if path.is_file())):
+        image = Image.open(path).convert("RGB")
+        factor = min(1, 512 / max(image.size))
+        size = tuple(round(side * factor) for side in image.size)
+        image.resize(size, Image.Resampling.BOX).save(folder / f"{number:06}.jpg", quality=90)
 
 
 def prepare(options, scratch):
@@ -35,12 +50,25 @@ def prepare(options, scratch):
     import stoker
 
     photos, threads, epochs = options.folder, options.threads, options.epochs
-    stoker.pack(photos, scratch / "packed")
     own = sys.executable
-    found = {
-        f"stoker, {threads} threads": (own, "with_stoker.py", scratch / "packed", threads, epochs),
-        "stoker, 1 thread": (own, "with_stoker.py", scratch / "packed", 1, epochs),
-        "kernel, 1 thread": (own, "kernel.py", scratch / "packed", 1, epochs),
+    encode_anew(photos, scratch / "anew")
+    found = {}
+    for name, source, row_index in (
+        ("stoker", photos, "rows"),
+        ("stoker, index every 8 MCUs", photos, "8"),
+        ("stoker, no index", photos, "none"),
+        ("stoker, photos like FFCV's", scratch / "anew", "rows"),
+    ):
+        packed = scratch / f"packed-{len(found)}"
+        result = stoker.pack(source, packed, row_index=row_index)
+        if result.row_index:
+            print(f"{name}: row index {result.row_index.percent:.2f} % of the photos' bytes")
+        found[name] = (own, "with_stoker.py", packed, threads, 4 * epochs)
+    rows = scratch / "packed-0"
+    found |= {
+        "stoker, AVX2": found["stoker"],
+        "stoker, 1 thread": (own, "with_stoker.py", rows, 1, 2 * epochs),
+        "kernel, 1 thread": (own, "kernel.py", rows, 1, 2 * epochs),
     }
     left_out = []
     if options.torch_python:
@@ -88,13 +116,16 @@ def main():
             order = list(contenders)
             first = turn % len(order)
             for name in order[first:] + order[:first]:
-                rates[name].append(float(call(*contenders[name]).split()[-1]))
-    ours = rates[next(iter(rates))]
+                vectors = "AVX2" if name.endswith("AVX2") else ""
+                rates[name].append(float(call(*contenders[name], vectors=vectors).split()[-1]))
     print(f"{options.threads} threads or workers, median of {options.rounds} interleaved rounds")
     for name, values in rates.items():
-        ratios = sorted(mine / theirs for mine, theirs in zip(ours, values))
-        print(f"  {name:26} {statistics.median(values):7.0f} images/s   the first line is {statistics.median(ratios):.2f}x "
-              f"({ratios[0]:.2f} to {ratios[-1]:.2f})")
+        print(f"  {name:28} {statistics.median(values):7.0f} images/s")
+    ours = [name for name in rates if name.startswith("stoker") and not name.endswith("1 thread")]
+    for peer in (name for name in rates if name not in ours):
+        for name in ours:
+            ratios = sorted(mine / theirs for mine, theirs in zip(rates[name], rates[peer]))
+            print(f"  {name:28} {statistics.median(ratios):5.2f} x {peer} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
     print(f"left out, for want of an interpreter: {', '.join(left_out) or 'none'}")
 
 

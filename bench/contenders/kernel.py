@@ -11,6 +11,7 @@ from rate import SIZE, print_rate
 dataset, epochs = sys.argv[1], int(sys.argv[3])
 photos = [sample["image"] for sample in stoker.open(dataset)]
 sizes = [stoker.decode(photo).shape[:2] for photo in photos]
+indexes = [stoker.row_index(photo) for photo in photos]
 rng = random.Random(0)
 
 
@@ -25,12 +26,15 @@ def crop(height, width):
 
 
 # Chosen before the clock runs: an epoch to warm up, and those that count.
-work = [[(photo, crop(*size), rng.random() < 0.5) for photo, size in zip(photos, sizes)] for _ in range(epochs + 1)]
+work = [
+    [(photo, index, crop(*size), rng.random() < 0.5) for photo, index, size in zip(photos, indexes, sizes)]
+    for _ in range(epochs + 1)
+]
 
 
 def epoch():
-    for photo, region, flip in work.pop():
-        stoker.decode(photo, crop=region, size=(SIZE, SIZE), flip=flip)
+    for photo, index, region, flip in work.pop():
+        stoker.decode(photo, crop=region, size=(SIZE, SIZE), flip=flip, row_index=index)
     return len(photos)
 
 
