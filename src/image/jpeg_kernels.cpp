@@ -70,35 +70,37 @@ HWY_INLINE void refill(BitReader& reader) {
   reader.count |= 56;
 }
 
-HWY_INLINE void skip(BitReader& reader, uint32_t bits) {
-  reader.bits <<= bits;
-  reader.count -= bits;
+/// By value, so that a reader can stay in registers.
+HWY_NOINLINE HuffmanTable::Entry find_long(const HuffmanTable& table, uint64_t bits) {
+  return table.find_long(bits);
 }
 
-/// Takes a code whose entry says not all, and its value, which becomes that of the entry returned;
-/// it leads out of the block where there is no such code. By value, so that a reader can stay in
-/// registers.
-HWY_NOINLINE HuffmanTable::Entry complete(const HuffmanTable& table, HuffmanTable::Entry entry,
-                                          uint64_t bits) {
-  if (entry == HuffmanTable::kLonger) entry = table.find_long(bits);
+/// Puts the value that follows a code into its entry. One without a code leads out of the block.
+HWY_INLINE HuffmanTable::Entry complete(const HuffmanTable& table, HuffmanTable::Entry entry,
+                                        uint64_t bits) {
+  if (HWY_UNLIKELY(entry == HuffmanTable::kLonger)) entry = find_long(table, bits);
   const uint32_t length = entry & 63;
   const uint32_t size = entry >> 16;
-  uint32_t value = 0;
-  if (size > 0) {
-    value = static_cast<uint32_t>(bits << length >> (64 - size));
-    if (value >> (size - 1) == 0) value += 1 - (1U << size);
-  }
+  const uint64_t behind = bits << length;
+  // As if one more bit came first, which is not there: so that no bits are a value, too.
+  const uint32_t least = 1 - (1U << size);
+  const uint32_t value = static_cast<uint32_t>(behind >> 1 >> (63 - size)) +
+                         (static_cast<int64_t>(behind) < 0 ? 0 : least);
   return (entry & 0xFF00) | (length + size) | value << 16;
 }
 
-/// The next code and its value.
+/// The next code and its value. Without kRefill the bits must be those that are left behind one
+/// with: at least 25, enough for what a table knows as a whole.
+template <bool kRefill>
 HWY_INLINE HuffmanTable::Entry take(const HuffmanTable& table, BitReader& reader) {
   HuffmanTable::Entry entry = table.entries[reader.bits >> (64 - HuffmanTable::kBits)];
-  refill(reader);
+  if (kRefill) refill(reader);
   if (HWY_UNLIKELY((entry & HuffmanTable::kPartial) != 0)) {
+    if (!kRefill) refill(reader);
     entry = complete(table, entry, reader.bits);
   }
-  skip(reader, entry & 63);
+  reader.bits <<= entry & 63;
+  reader.count -= entry & 63;
   return entry;
 }
 
@@ -107,10 +109,15 @@ HWY_INLINE HuffmanTable::Entry take(const HuffmanTable& table, BitReader& reader
 HWY_INLINE bool take_ac(const HuffmanTable& table, BitReader& reader, const uint8_t* place,
                         int16_t* block) {
   uint32_t at = 0;
-  do {
-    const HuffmanTable::Entry entry = take(table, reader);
+  const auto put = [&](HuffmanTable::Entry entry) {
     at += entry >> 8 & 0xFF;
     block[place[at]] = static_cast<int16_t>(entry >> 16);
+  };
+  // Two at a time: refilling takes as long as finding a code. The first coefficient had refilled.
+  do {
+    put(take<false>(table, reader));
+    if (at >= 63) break;
+    put(take<true>(table, reader));
   } while (at < 63);
   return !kChecks || at == 63 || at >= HuffmanTable::kEndOfBlock;
 }
@@ -150,7 +157,7 @@ bool decode(EntropyState& state, std::span<const McuBlock> blocks, uint32_t firs
         to = block.coefficients + size_t{number / kGroup} * 64 * kGroup + number % kGroup * 8;
       }
       int32_t& predictor = state.predictors[block.component];
-      const HuffmanTable::Entry difference = take(*block.dc, reader);
+      const HuffmanTable::Entry difference = take<true>(*block.dc, reader);
       predictor += static_cast<int16_t>(difference >> 16);
       const bool is_large = predictor != static_cast<int16_t>(predictor);
       if (HWY_UNLIKELY(kChecks && ((difference & 0xFF00) != 0 || is_large))) return false;

@@ -79,9 +79,19 @@ std::optional<Resample> find_resample(std::string_view name) {
 void ResampleWeights::set(uint32_t in, uint32_t out, uint32_t begin, uint32_t wanted,
                           Resample filter) {
   const Filter& kind = kFilters[static_cast<size_t>(filter)];
+  // The one that most use is worth a loop of its own, without calls.
+  if (filter == Resample::bilinear) {
+    return fill(in, out, begin, wanted, kind.support, [](double x) { return bilinear(x); });
+  }
+  fill(in, out, begin, wanted, kind.support, kind.weight);
+}
+
+template <typename Weight>
+void ResampleWeights::fill(uint32_t in, uint32_t out, uint32_t begin, uint32_t wanted,
+                           double filter_support, Weight weight_of) {
   const double scale = static_cast<double>(in) / out;
   const double filter_scale = std::max(scale, 1.0);
-  const double support = kind.support * filter_scale;
+  const double support = filter_support * filter_scale;
   const double inverse = 1.0 / filter_scale;
   stride = (static_cast<uint32_t>(std::ceil(support)) * 2 + 1 + 3) / 4 * 4;
   windows.resize(wanted);
@@ -94,7 +104,7 @@ void ResampleWeights::set(uint32_t in, uint32_t out, uint32_t begin, uint32_t wa
     const int count = last - first;
     double sum = 0;
     for (int k = 0; k < count; ++k) {
-      weights[k] = kind.weight((k + first - center + 0.5) * inverse);
+      weights[k] = weight_of((k + first - center + 0.5) * inverse);
       sum += weights[k];
     }
     windows[i] = {static_cast<uint32_t>(first), static_cast<uint32_t>(count)};

@@ -34,6 +34,11 @@ struct ResampleWeights {
   /// Counts input pixels from the first that is used; returns which one that was, and how many
   /// are used.
   Window make_relative();
+
+ private:
+  template <typename Weight>
+  void fill(uint32_t in, uint32_t out, uint32_t begin, uint32_t wanted, double filter_support,
+            Weight weight_of);
 };
 
 /// Weights in the order of the CPU's vectors, for making rows wider or narrower.
