@@ -4,8 +4,9 @@
     bench/exact.py [--crops 20] [--generated] [PHOTOS]
 
 Of every photo in the folder PHOTOS, and of those that --generated makes (every sampling, baseline and progressive, with
-restart markers, qualities 1 to 100, 1 x 1 to 3,000 x 3,000 pixels; needs cjpeg of libjpeg-turbo-progs): crops as they are
-and resized with every filter, to 224 x 224 and to other sizes, some of them mirrored. Always the same crops and sizes.
+restart markers, qualities 1 to 100, 1 x 1 to 5,000 x 5,000 pixels; needs cjpeg of libjpeg-turbo-progs): crops as they are
+and resized with every filter, to 224 x 224 and to other sizes, some of them mirrored; without a row index, with one, and with
+one every 3 MCUs, in turns. Always the same crops and sizes.
 Exit status 1 where a pixel differs. Run with a Python that has the stoker package and Pillow.
 """
 
@@ -60,8 +61,13 @@ def generated() -> list[tuple[str, str, int, int, int]]:
             width, height = (round(math.exp(rng.uniform(0, math.log(700)))) for _ in range(2))
         found.append((sampling, kind, 1 + number * 37 % 100, width, height))
     for sampling in SAMPLINGS:
-        found += [(sampling, "baseline", 90, 3000, 3000), (sampling, "progressive", 75, 1, 3000), (sampling, "baseline", 75, 3000, 1)]
-    return [*found, ("4:2:0", "progressive", 85, 3000, 3000), ("4:4:4", "restart each row", 85, 2999, 2993)]
+        found += [
+            (sampling, "baseline", 90, 3000, 3000),
+            (sampling, "progressive", 75, 1, 3000),
+            (sampling, "baseline", 75, 3000, 1),
+        ]
+    found += [("4:2:0", "progressive", 85, 3000, 3000), ("4:4:4", "restart each row", 85, 2999, 2993)]
+    return [*found, ("4:2:0", "baseline", 85, 5000, 5000), ("4:4:4", "restart each 3 blocks", 70, 5000, 5000)]
 
 
 def make(case: tuple[str, str, int, int, int]) -> bytes:
@@ -95,6 +101,7 @@ def compare(work: tuple[str, object, int]) -> tuple[int, int, str]:
     data = source.read_bytes() if isinstance(source, pathlib.Path) else make(source)
     image = Image.open(io.BytesIO(data)).convert("RGB")
     rng = random.Random(name)
+    indexes = [None, stoker.row_index(data), stoker.row_index(data, every=3)]
     compared, most, where = 0, 0, ""
     for number, (top, left, height, width) in enumerate(crops(rng, image.height, image.width, count)):
         part = image.crop((left, top, left + width, top + height))
@@ -106,7 +113,8 @@ def compare(work: tuple[str, object, int]) -> tuple[int, int, str]:
             flip = rng.random() < 0.5
             if flip:
                 wanted = wanted.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-            found = stoker.decode(data, crop=(top, left, height, width), size=size, resample=resample or "bilinear", flip=flip)
+            found = stoker.decode(data, crop=(top, left, height, width), size=size, resample=resample or "bilinear", flip=flip,
+                                  row_index=indexes[compared % 3])  # fmt: skip
             difference = int(np.abs(found.astype("int16") - np.asarray(wanted, "int16")).max())
             compared += 1
             if difference > most:
@@ -137,8 +145,10 @@ def main():
             print(where)
     different = sum(difference > 0 for _, difference, _ in results)
     most = max((difference for _, difference, _ in results), default=0)
-    print(f"{len(work):,} photos, {sum(compared for compared, _, _ in results):,} comparisons: "
-          f"largest difference {most}, in {different:,} photos")
+    print(
+        f"{len(work):,} photos, {sum(compared for compared, _, _ in results):,} comparisons: "
+        f"largest difference {most}, in {different:,} photos"
+    )
     return 1 if most or not work else 0
 
 

@@ -48,8 +48,6 @@ struct Photo {
   uint32_t crc = 0;
   Size size;
   std::vector<std::byte> rows, fine;  // row indexes
-
-  Bytes row_index(uint32_t every) const { return every == 0 ? rows : fine; }
 };
 
 struct Job {

@@ -46,10 +46,10 @@ def decode(
 def row_index(data: bytes | bytearray | memoryview, every: int = 0) -> bytes | None:
     """Find where the rows of a JPEG begin, so that decode() can begin in the midst of it. None where it can have no index.
 
-    every: also so many blocks (MCUs) apart within a row; 0: one entry per row.
+    every: so many blocks (MCUs) apart within a row; 0: as many as half a percent of the photo's bytes holds.
 
     pack() and index(full=True) do this for all photos of a dataset, and the Loader uses it.
     """
-    if not 0 <= every <= 65536:
-        raise ValueError(f"every {every}: should be a whole number from 0 to 65536")
+    if not 0 <= every <= 65535:
+        raise ValueError(f"every {every}: should be a whole number from 0 to 65535")
     return _core.row_index(data, every)

@@ -79,7 +79,7 @@ inline constexpr Option kListOption{"--list", "FILE",
 inline constexpr Option kRowIndexOption{
     "--row-index", "WHICH",
     "where the rows of JPEG photos begin, so that crops are decoded\n"
-    "faster: rows (default), N: also every N blocks of a row, none"};
+    "faster: rows (default), every N blocks of a row, or none"};
 inline constexpr Option kJsonOption{"--json", "", "print one JSON document instead of text"};
 inline constexpr Option kHelpOption{"--help", "", "show this page", 'h'};
 

@@ -100,8 +100,8 @@ void RowIndexFile::verify_all() const {
   if (crc != data_crc_) corrupt("checksum differs");
 }
 
-RowIndexWriter::RowIndexWriter(const std::string& path, uint32_t segment_crc, uint64_t samples,
-                               uint32_t add_mode)
+RowIndexFileWriter::RowIndexFileWriter(const std::string& path, uint32_t segment_crc,
+                                       uint64_t samples, uint32_t add_mode)
     : file_(path, add_mode), segment_crc_(segment_crc), samples_(samples) {
   ends_.reserve(samples);
   // Header and ends come into this place when they are known.
@@ -113,7 +113,7 @@ RowIndexWriter::RowIndexWriter(const std::string& path, uint32_t segment_crc, ui
   }
 }
 
-void RowIndexWriter::add(Bytes row_index) {
+void RowIndexFileWriter::add(Bytes row_index) {
   pending_.insert(pending_.end(), row_index.begin(), row_index.end());
   ends_.push_back((ends_.empty() ? 0 : ends_.back()) + row_index.size());
   if (pending_.size() < kPiece && ends_.size() < samples_) return;
@@ -122,7 +122,7 @@ void RowIndexWriter::add(Bytes row_index) {
   pending_.clear();
 }
 
-void RowIndexWriter::commit(const RowIndexFacts& facts) {
+void RowIndexFileWriter::commit(const RowIndexFacts& facts) {
   Header header{kMagic,      kVersion,          segment_crc_, samples_,  facts.field,
                 facts.every, facts.photo_bytes, facts.photos, data_crc_, 0};
   header.crc = checksum(header, ends_);

@@ -22,8 +22,9 @@ namespace stoker {
 struct RowIndexFacts {
   static constexpr size_t kWays = 16;
 
-  uint32_t field = 0;                    // of the segment: that of the photos
-  uint32_t every = 0;                    // MCUs between two entries of a row; 0: one entry per row
+  uint32_t field = 0;  // of the segment: that of the photos
+  uint32_t every =
+      0;  // MCUs between two entries of a row; 0: as half a percent of each photo holds
   uint64_t photo_bytes = 0;              // of all photos
   std::array<uint64_t, kWays> photos{};  // by the way they are decoded: values of DecodePath
 };
@@ -64,11 +65,11 @@ class RowIndexFile {
 };
 
 /// Writes one, whole or not at all.
-class RowIndexWriter {
+class RowIndexFileWriter {
  public:
   /// Permission bits as the umask gives them, plus `add_mode`.
-  RowIndexWriter(const std::string& path, uint32_t segment_crc, uint64_t samples,
-                 uint32_t add_mode);
+  RowIndexFileWriter(const std::string& path, uint32_t segment_crc, uint64_t samples,
+                     uint32_t add_mode);
 
   /// That of the next sample; empty where it has none.
   void add(Bytes row_index);

@@ -31,7 +31,7 @@ class RowIndexFileTest : public testing::Test {
   void TearDown() override { fs::remove_all(directory_); }
 
   void write() const {
-    RowIndexWriter writer(path_, kSegment, kRows.size(), 0);
+    RowIndexFileWriter writer(path_, kSegment, kRows.size(), 0);
     for (const std::string& row : kRows) writer.add(as_bytes(row));
     RowIndexFacts facts{3, 16, 1000, {}};
     facts.photos[0] = 3;
@@ -81,7 +81,7 @@ TEST_F(RowIndexFileTest, RoundTrip) {
 }
 
 TEST_F(RowIndexFileTest, OfNoSamples) {
-  RowIndexWriter(path_, kSegment, 0, 0).commit({});
+  RowIndexFileWriter(path_, kSegment, 0, 0).commit({});
   const RowIndexFile file(path_, kSegment, 0, true);
   EXPECT_EQ(file.bytes(), 0U);
   file.verify_all();
@@ -89,7 +89,7 @@ TEST_F(RowIndexFileTest, OfNoSamples) {
 
 TEST_F(RowIndexFileTest, ThereWhenWholeOnly) {
   {
-    RowIndexWriter writer(path_, kSegment, 2, 0);
+    RowIndexFileWriter writer(path_, kSegment, 2, 0);
     writer.add(as_bytes("one"));
   }
   EXPECT_TRUE(fs::is_empty(directory_));

@@ -20,19 +20,6 @@ namespace {
 
 using Photo = std::vector<std::byte>;
 
-class Rows final : public PixelRows {
- public:
-  explicit Rows(Size size) : size_(size) { buffer_.resize(size); }
-  uint8_t* next() override { return buffer_.row(row_++); }
-  size_t count() const { return row_; }
-  PixelView view() const { return buffer_.view(); }
-
- private:
-  Size size_;
-  PixelBuffer buffer_;
-  size_t row_ = 0;
-};
-
 /// Without the fourth byte, which says nothing.
 std::vector<uint8_t> colours(const PixelView& pixels) {
   std::vector<uint8_t> bytes;
@@ -57,10 +44,11 @@ std::vector<uint8_t> by_us(const Photo& photo, const Region& region, Bytes index
   if (decoder.open(photo) != DecodePath::from_start) return {};
   const std::optional<RowIndexView> view = index.empty() ? std::nullopt : RowIndexView::open(index);
   if (view && !decoder.fits(*view, crc32c(photo))) return {};
-  Rows rows(region.size());
+  PixelBuffer buffer;
+  BufferRows rows(buffer, region.size());
   if (!decoder.decode(region, view ? &*view : nullptr, rows)) return {};
   EXPECT_EQ(rows.count(), region.height);
-  return colours(rows.view());
+  return colours(buffer.view());
 }
 
 Photo index_of(const Photo& photo, uint32_t every) {

@@ -63,17 +63,6 @@ struct ImageDecoder::State {
   bool decode_baseline(const Region& region, const DecodeOptions& options, PixelRows& rows);
 };
 
-/// The rows of a buffer.
-class BufferRows final : public PixelRows {
- public:
-  BufferRows(PixelBuffer& buffer, Size size) : buffer_(buffer) { buffer.resize(size); }
-  uint8_t* next() override { return buffer_.row(row_++); }
-
- private:
-  PixelBuffer& buffer_;
-  size_t row_ = 0;
-};
-
 /// With our own decoder; false where libjpeg-turbo has to do it.
 bool ImageDecoder::State::decode_baseline(const Region& region, const DecodeOptions& options,
                                           PixelRows& rows) {
@@ -161,15 +150,21 @@ void ImageDecoder::decode(const DecodeOptions& options, uint8_t* out, size_t str
   Region part = resizes ? resampler.plan({crop.size(), size, window, options.resample}) : window;
   part.top += crop.top;
   part.left += crop.left;
-  // Pillow may refuse a photo for what lies behind the part.
-  const bool baseline = state_->info.kind == ImageKind::jpeg && !state_->jpeg_is_open &&
-                        !options.like_pillow && state_->baseline.has_end();
+  // Pillow may refuse a photo for what lies behind the part: libjpeg-turbo reads on.
+  const bool could = state_->info.kind == ImageKind::jpeg && !state_->jpeg_is_open;
+  const bool baseline = could && !options.like_pillow && state_->baseline.has_end();
+  if (could && !baseline) {
+    state_->path = options.like_pillow ? DecodePath::unusual : DecodePath::damaged;
+  }
   PixelRows* rows = baseline && resizes ? resampler.take_rows(options.flip) : nullptr;
   if (rows != nullptr && state_->decode_baseline(part, options, *rows)) {
     return resampler.finish(out, stride);
   }
-  BufferRows buffer(state_->pixels, part.size());
-  const bool done = baseline && rows == nullptr && state_->decode_baseline(part, options, buffer);
+  bool done = false;
+  if (baseline && rows == nullptr) {
+    BufferRows buffer(state_->pixels, part.size());
+    done = state_->decode_baseline(part, options, buffer);
+  }
   const PixelView pixels = done ? state_->pixels.view() : pixels_of(part, options);
   if (resizes) return resampler.run(pixels, options.flip, out, stride);
   for (uint32_t y = 0; y < window.height; ++y) {

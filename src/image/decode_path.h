@@ -24,9 +24,11 @@ inline constexpr size_t kDecodePaths = static_cast<size_t>(DecodePath::other) + 
 
 /// In words, for people.
 inline constexpr std::array<std::string_view, kDecodePaths> kDecodePathNames = {
-    "own decoder, row index", "own decoder, no row index",          "libjpeg-turbo: progressive",
-    "libjpeg-turbo: CMYK",    "libjpeg-turbo: arithmetic coding",   "libjpeg-turbo: unusual layout",
-    "libjpeg-turbo: damaged", "libjpeg-turbo: coefficients differ", "other library: not a JPEG",
+    "own decoder, row index",           "own decoder, no row index",
+    "libjpeg-turbo: progressive",       "libjpeg-turbo: CMYK",
+    "libjpeg-turbo: arithmetic coding", "libjpeg-turbo: unusual layout",
+    "libjpeg-turbo: damaged or odd",    "libjpeg-turbo: coefficients differ",
+    "other library: not a JPEG",
 };
 
 constexpr std::string_view name_of(DecodePath path) {

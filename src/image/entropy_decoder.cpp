@@ -79,7 +79,6 @@ void EntropyDecoder::load(uint64_t byte, uint64_t end_byte) {
   }
   const Unstuffed got = unstuff(piece, buffer_.data());
   std::memset(buffer_.data() + got.written, 0, kZeros);
-  piece_begin_ = byte;
   piece_end_ = byte + got.read;
   marker_ = got.marker;
   state_.end = buffer_.data() + got.written;
@@ -91,7 +90,8 @@ bool EntropyDecoder::seek(uint64_t mcu, const EntropyPlace& place, uint64_t end)
   const uint64_t byte = place.bit / 8;
   const uint64_t size = entropy_.size();
   // The byte in which the end lies counts, and one that is stuffed in behind it.
-  const uint64_t end_byte = header_->restart != 0 ? size : std::min(end / 8 + 2, size);
+  const uint64_t end_byte = std::min(end / 8 + 2, size);
+  end_ = end;
   if (byte > end_byte) return false;
   load(byte, end_byte);
   for (size_t i = 0; i < 3; ++i) state_.predictors[i] = place.predictors[i];
@@ -113,7 +113,7 @@ bool EntropyDecoder::restart() {
   if (there - used >= 8 || marker_ != expected) return false;
   uint64_t byte = piece_end_;
   while (entropy_[byte] == 0xFF) ++byte;
-  return seek(mcu_, {(byte + 1) * 8, {}}, 0);
+  return seek(mcu_, {(byte + 1) * 8, {}}, end_);
 }
 
 bool EntropyDecoder::advance(uint64_t count, uint32_t first, bool keep) {
@@ -147,9 +147,7 @@ uint64_t EntropyDecoder::byte_in_file(uint64_t unstuffed) {
     }
     const auto run = static_cast<uint64_t>(stuffed - bytes) - known_in_file_;
     known_in_buffer_ += run + 1;
-    known_in_file_ += run;
-    while (bytes[known_in_file_] == 0xFF) ++known_in_file_;
-    ++known_in_file_;  // the zero
+    known_in_file_ += run + 2;  // the zero behind it, too
   }
   return known_in_file_;
 }

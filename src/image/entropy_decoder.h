@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,7 +32,7 @@ class EntropyDecoder {
   }
 
   /// Goes to MCU number `mcu`, counted from the photo's first, which begins there. What lies behind
-  /// `end` is not looked at, unless there are restart markers.
+  /// bit `end` is not looked at.
   bool seek(uint64_t mcu, const EntropyPlace& place, uint64_t end);
   bool rewind() { return seek(0, {}, entropy_.size() * 8); }
 
@@ -57,8 +57,9 @@ class EntropyDecoder {
   std::array<std::vector<int16_t>, 3> coefficients_;  // by component
   std::array<size_t, 3> strides_{};                   // from one row of blocks to the next
   EntropyState state_;
-  std::vector<uint8_t> buffer_;  // bytes from piece_begin_ on, without what is stuffed in
-  uint64_t piece_begin_ = 0, piece_end_ = 0;
+  std::vector<uint8_t> buffer_;  // bytes up to piece_end_ without what is stuffed in
+  uint64_t end_ = 0;             // bit
+  uint64_t piece_end_ = 0;
   uint8_t marker_ = 0;          // that ends the piece
   uint64_t mcu_ = 0;            // the next
   uint64_t until_restart_ = 0;  // MCUs

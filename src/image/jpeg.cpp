@@ -242,6 +242,8 @@ const int16_t* JpegDecoder::coefficients(uint32_t component, uint32_t row) {
   return state_->coefficient_row(component, row);
 }
 
+void JpegDecoder::drop_coefficients() { jpeg_abort_decompress(&state_->info); }
+
 PixelView JpegDecoder::decode(const Region& region, bool like_pillow, PixelBuffer& buffer) {
   State& state = *state_;
   if (!has_jpeg_end(state.data, state.consumed())) {

@@ -30,6 +30,7 @@ class JpegDecoder {
   /// After that: a row of a component's blocks, each of 64 coefficients in rows; null where there
   /// is none.
   const int16_t* coefficients(uint32_t component, uint32_t row);
+  void drop_coefficients();
 
  private:
   struct State;

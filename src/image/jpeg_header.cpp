@@ -8,23 +8,22 @@
 namespace stoker {
 namespace {
 
-enum Marker : uint8_t {
-  kFrameBaseline = 0xC0,
-  kFrameExtended = 0xC1,
-  kFrameProgressive = 0xC2,
-  kHuffmanTables = 0xC4,
-  kFrameArithmetic = 0xC9,
-  kFrameArithmeticProgressive = 0xCA,
-  kArithmeticConditioning = 0xCC,
-  kEndOfImage = 0xD9,
-  kStartOfScan = 0xDA,
-  kQuantizationTables = 0xDB,
-  kRestartInterval = 0xDD,
-  kApp0 = 0xE0,
-  kApp14 = 0xEE,
-  kApp15 = 0xEF,
-  kComment = 0xFE,
-};
+// Markers.
+constexpr uint8_t kFrameBaseline = 0xC0;
+constexpr uint8_t kFrameExtended = 0xC1;
+constexpr uint8_t kFrameProgressive = 0xC2;
+constexpr uint8_t kHuffmanTables = 0xC4;
+constexpr uint8_t kFrameArithmetic = 0xC9;
+constexpr uint8_t kFrameArithmeticProgressive = 0xCA;
+constexpr uint8_t kArithmeticConditioning = 0xCC;
+constexpr uint8_t kEndOfImage = 0xD9;
+constexpr uint8_t kStartOfScan = 0xDA;
+constexpr uint8_t kQuantizationTables = 0xDB;
+constexpr uint8_t kRestartInterval = 0xDD;
+constexpr uint8_t kApp0 = 0xE0;
+constexpr uint8_t kApp14 = 0xEE;
+constexpr uint8_t kApp15 = 0xEF;
+constexpr uint8_t kComment = 0xFE;
 
 constexpr uint32_t kMostBlocks = 10;  // of an MCU, says the standard
 

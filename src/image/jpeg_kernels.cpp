@@ -49,19 +49,20 @@ Unstuffed unstuff(std::span<const uint8_t> source, uint8_t* const to) {
       if (found >= 0) break;
     }
     while (from != end && *from != 0xFF) *out++ = *from++;
-    // Any number of 0xFF: a byte of data where a zero follows, otherwise a marker.
+    // One with a zero behind it is a byte of data. More of them may come before a marker.
     const uint8_t* next = from;
     while (next != end && *next == 0xFF) ++next;
-    if (next == end || *next != 0) {
-      return {static_cast<size_t>(from - begin), static_cast<size_t>(out - to),
-              next == end ? uint8_t{0} : *next};
+    const bool is_data = next != end && *next == 0 && next - from == 1;
+    if (!is_data) {
+      const uint8_t marker = next == end ? 0 : *next == 0 ? kFillBytes : *next;
+      return {static_cast<size_t>(from - begin), static_cast<size_t>(out - to), marker};
     }
     *out++ = 0xFF;
     from = next + 1;
   }
 }
 
-/// What of a BitReader changes with every symbol; in registers.
+/// At least 56 bits, by taking whole bytes.
 HWY_INLINE void refill(BitReader& reader) {
   uint64_t ahead;
   std::memcpy(&ahead, reader.next, sizeof ahead);
@@ -248,10 +249,11 @@ HWY_INLINE V16 pairs_of(V16 a, V16 b) {
   }
 }
 
-// The factors of jidctint.c, the "slow" integer DCT, with 13 bits behind the point.
-constexpr int16_t k0_298 = 2446, k0_390 = 3196, k0_541 = 4433, k0_765 = 6270, k0_899 = 7373,
-                  k1_175 = 9633, k1_501 = 12299, k1_847 = 15137, k1_961 = 16069, k2_053 = 16819,
-                  k2_562 = 20995, k3_072 = 25172, kOne = 8192;
+// The factors of jidctint.c, the "slow" integer DCT, with 13 bits behind the point: kF0298 is
+// 0.298.
+constexpr int16_t kF0298 = 2446, kF0390 = 3196, kF0541 = 4433, kF0765 = 6270, kF0899 = 7373,
+                  kF1175 = 9633, kF1501 = 12299, kF1847 = 15137, kF1961 = 16069, kF2053 = 16819,
+                  kF2562 = 20995, kF3072 = 25172, kOne = 8192;
 
 /// One pass over half of the columns; kShift bits are rounded off.
 template <bool kUpper, int kShift>
@@ -263,19 +265,19 @@ HWY_INLINE void half_pass(const V16* in, V16 sum04, V16 difference04, V16 z3, V1
   const auto e0 = multiply_pairs(even, kOne, 0, rounding);
   const auto e1 = multiply_pairs(even, 0, kOne, rounding);
   const auto p26 = pairs_of<kUpper>(in[2], in[6]);
-  const auto t10 = multiply_pairs(p26, k0_541 + k0_765, k0_541, e0);
-  const auto t13 = multiply_pairs(p26, -(k0_541 + k0_765), -k0_541, e0);
-  const auto t11 = multiply_pairs(p26, k0_541, k0_541 - k1_847, e1);
-  const auto t12 = multiply_pairs(p26, -k0_541, k1_847 - k0_541, e1);
+  const auto t10 = multiply_pairs(p26, kF0541 + kF0765, kF0541, e0);
+  const auto t13 = multiply_pairs(p26, -(kF0541 + kF0765), -kF0541, e0);
+  const auto t11 = multiply_pairs(p26, kF0541, kF0541 - kF1847, e1);
+  const auto t12 = multiply_pairs(p26, -kF0541, kF1847 - kF0541, e1);
   const auto z34 = pairs_of<kUpper>(z3, z4);
-  const auto a = multiply_pairs(z34, k1_175 - k1_961, k1_175, zero);
-  const auto b = multiply_pairs(z34, k1_175, k1_175 - k0_390, zero);
+  const auto a = multiply_pairs(z34, kF1175 - kF1961, kF1175, zero);
+  const auto b = multiply_pairs(z34, kF1175, kF1175 - kF0390, zero);
   const auto p71 = pairs_of<kUpper>(in[7], in[1]);
   const auto p53 = pairs_of<kUpper>(in[5], in[3]);
-  const auto t0 = multiply_pairs(p71, k0_298 - k0_899, -k0_899, a);
-  const auto t3 = multiply_pairs(p71, -k0_899, k1_501 - k0_899, b);
-  const auto t1 = multiply_pairs(p53, k2_053 - k2_562, -k2_562, b);
-  const auto t2 = multiply_pairs(p53, -k2_562, k3_072 - k2_562, a);
+  const auto t0 = multiply_pairs(p71, kF0298 - kF0899, -kF0899, a);
+  const auto t3 = multiply_pairs(p71, -kF0899, kF1501 - kF0899, b);
+  const auto t1 = multiply_pairs(p53, kF2053 - kF2562, -kF2562, b);
+  const auto t2 = multiply_pairs(p53, -kF2562, kF3072 - kF2562, a);
   const V32 sums[4] = {t10, t11, t12, t13};
   const V32 odds[4] = {t3, t2, t1, t0};
   for (int i = 0; i < 4; ++i) {

@@ -15,6 +15,10 @@ namespace stoker {
 /// vector. Of a group of n, the first row of all n comes first.
 uint32_t blocks_per_group();
 
+/// Several 0xFF in front of a zero: no encoder writes that, and libjpeg-turbo makes of it what it
+/// will. Counts as a marker.
+inline constexpr uint8_t kFillBytes = 0xFF;
+
 /// Copies entropy-coded bytes without what is stuffed in, up to a marker. `to` has room for as many
 /// bytes as `from` has and kUnstuffSlack more.
 struct Unstuffed {

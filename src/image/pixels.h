@@ -81,4 +81,16 @@ class PixelRows {
   virtual uint8_t* next() = 0;
 };
 
+/// Those of a buffer.
+class BufferRows final : public PixelRows {
+ public:
+  BufferRows(PixelBuffer& buffer, Size size) : buffer_(buffer) { buffer.resize(size); }
+  uint8_t* next() override { return buffer_.row(count_++); }
+  size_t count() const { return count_; }
+
+ private:
+  PixelBuffer& buffer_;
+  size_t count_ = 0;
+};
+
 }  // namespace stoker

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "image/row_index.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -18,6 +19,8 @@ namespace {
 /// the photo's bytes, and the fewest MCUs from entry to entry.
 constexpr uint64_t kMostOfPhoto = 200;  // one part in so many
 constexpr uint32_t kFinest = 8;
+/// libjpeg-turbo keeps all coefficients of a photo in memory, 6 bytes a pixel.
+constexpr uint64_t kMostPixels = 64'000'000;
 
 /// Leaves out every second entry of each row.
 void thin_out(uint32_t per_row, std::vector<EntropyPlace>& places) {
@@ -91,7 +94,7 @@ bool RowIndexer::State::find_places(Bytes photo) {
 
 RowIndexer::RowIndexer(uint32_t every) : state_(std::make_unique<State>()) {
   choose_vectors();
-  state_->every = every;
+  state_->every = std::min(every, uint32_t{UINT16_MAX});  // no row has more MCUs
 }
 RowIndexer::~RowIndexer() = default;
 
@@ -102,7 +105,7 @@ DecodePath RowIndexer::make(Bytes photo, uint32_t crc) {
   const DecodePath path = read_jpeg_header(photo, state.header);
   if (path != DecodePath::from_start) return path;
   const JpegHeader& header = state.header;
-  if (photo.size() > UINT32_MAX) return DecodePath::unusual;
+  if (photo.size() > UINT32_MAX || header.size.pixels() > kMostPixels) return DecodePath::unusual;
   if (!has_jpeg_end(photo, header.entropy_begin)) return DecodePath::damaged;
   try {
     (void)state.libjpeg.open(photo);
@@ -110,7 +113,9 @@ DecodePath RowIndexer::make(Bytes photo, uint32_t crc) {
     return DecodePath::damaged;
   }
   if (!state.libjpeg.read_coefficients()) return DecodePath::damaged;
-  if (!state.find_places(photo)) return DecodePath::differs;
+  const bool is_same = state.find_places(photo);
+  state.libjpeg.drop_coefficients();
+  if (!is_same) return DecodePath::differs;
   RowIndexView::Header known{static_cast<uint8_t>(header.component_count),
                              static_cast<uint16_t>(state.every == 0 ? kFinest : state.every),
                              static_cast<uint32_t>(photo.size()),

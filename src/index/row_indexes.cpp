@@ -107,7 +107,9 @@ class RowsOfSegment {
     made.photo_bytes = photo.length;
     if (maker.photo.size() < photo.length) maker.photo.resize(photo.length);
     photo.data = maker.photo.data();
-    if (!reader_.fetch(batch).empty()) {
+    if (const std::vector<ReadFailure> failures = reader_.fetch(batch); !failures.empty()) {
+      // Storage that failed for a moment says nothing about the photo.
+      if (failures.front().kind != ErrorKind::corrupt) throw_failure(failures.front());
       made.path = DecodePath::damaged;
       return made;
     }
@@ -128,7 +130,7 @@ class RowsOfSegment {
   const uint32_t field_;
   std::shared_ptr<const Index> index_;
   Reader reader_;
-  RowIndexWriter writer_;
+  RowIndexFileWriter writer_;
   RowIndexFacts facts_;
   std::vector<std::unique_ptr<Maker>> makers_;  // by thread
 };
@@ -145,7 +147,8 @@ std::optional<RowIndexFile> open_file(const std::string& segment, const SegmentE
 
 bool is_there(const std::string& segment, const SegmentEntry& entry, uint32_t every) {
   const std::optional<RowIndexFile> file = open_file(segment, entry);
-  if (!file || file->facts().every != every) return false;
+  // Who asks for none in particular keeps what somebody has asked for.
+  if (!file || (every != 0 && file->facts().every != every)) return false;
   try {
     file->verify_all();
     return true;
@@ -157,7 +160,7 @@ bool is_there(const std::string& segment, const SegmentEntry& entry, uint32_t ev
 }  // namespace
 
 std::optional<uint32_t> parse_row_index(std::string_view text) {
-  constexpr uint32_t kMost = 1 << 16;  // more than a row of the widest photo has
+  constexpr uint32_t kMost = 65535;  // more than a row of the widest photo has
   if (text == "none") return std::nullopt;
   if (text == "rows") return 0;
   uint32_t every = 0;

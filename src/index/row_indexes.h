@@ -21,8 +21,8 @@ namespace stoker {
 // The row indexes of JPEG photos (image/row_index.h) are made segment by segment, once a segment
 // has checksums: its photos are then mostly still in memory.
 
-/// "rows": an entry per row of MCUs, 0; a number N: also every N MCUs; "none": nothing.
-/// Throws Error(usage).
+/// "rows": 0, as fine as half a percent of each photo holds, or as it is there; a number N: an
+/// entry every N MCUs; "none": nothing. Throws Error(usage).
 std::optional<uint32_t> parse_row_index(std::string_view text);
 
 /// How the photos of a dataset can be decoded, as far as it was looked at them.

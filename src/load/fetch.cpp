@@ -118,8 +118,11 @@ void SampleFetcher::read_row_indexes(FetchedSamples& fetched) const {
     // It may be that of another field than the one which has this name now.
     if (index.local_field(item.segment, pictures) != file->facts().field) continue;
     const uint64_t sample = fetched.batch.samples[item.row] - index.first_sample(item.segment);
-    if (file->length(sample) > 0) wanted.push_back({file, sample, file->length(sample), i});
-    bytes += file->length(sample);
+    // One that is larger than any can be is not worth memory.
+    const uint64_t length = file->length(sample);
+    if (length == 0 || length > 64 + 16 * item.length) continue;
+    wanted.push_back({file, sample, length, i});
+    bytes += length;
   }
   if (wanted.empty()) return;
   fetched.row_indexes.resize(fetched.batch.items.size());

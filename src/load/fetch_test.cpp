@@ -45,7 +45,7 @@ class RowIndexesFetched : public testing::Test {
     return row_index_path(scratch_.path() + "/" + manifest_.segments.front().file);
   }
   void write_rows() const {
-    RowIndexWriter rows(path(), manifest_.segments.front().header_crc, kPhotos, 0);
+    RowIndexFileWriter rows(path(), manifest_.segments.front().header_crc, kPhotos, 0);
     for (uint64_t i = 0; i < kPhotos; ++i) rows.add(as_bytes(rows_of(i)));
     rows.commit({});
   }

@@ -338,7 +338,7 @@ PackResult pack_all(const Work& work, const PackOptions& options) {
   if (!options.overwrite && !fs::exists(destination.plan)) {
     if (auto done = complete_already(destination, work.source, options, work.wanted)) {
       finish(destination, options);  // where the earlier run was killed while doing that
-      add_row_indexes(options, *done);
+      if (!options.plan_only) add_row_indexes(options, *done);
       return *done;
     }
   }
