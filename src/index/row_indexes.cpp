@@ -107,9 +107,8 @@ class RowsOfSegment {
     made.photo_bytes = photo.length;
     if (maker.photo.size() < photo.length) maker.photo.resize(photo.length);
     photo.data = maker.photo.data();
-    if (const std::vector<ReadFailure> failures = reader_.fetch(batch); !failures.empty()) {
-      // Storage that failed for a moment says nothing about the photo.
-      if (failures.front().kind != ErrorKind::corrupt) throw_failure(failures.front());
+    // Whatever the cause, the index names it already; the rest of the photos can be had.
+    if (!reader_.fetch(batch).empty()) {
       made.path = DecodePath::damaged;
       return made;
     }
