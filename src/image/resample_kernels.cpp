@@ -435,26 +435,11 @@ bool make_permuted(const PackedWeights& packed, const PixelView& from, uint32_t 
   uint8_t* const first = to.row(to_row);
   const size_t stride = to.view().stride;
   const uint32_t count = pixels * 3;
-  switch (packed.groups * 2 + packed.reach) {
-    case 2 + 1:
-      permute_rows<1, 1>(packed, from, count, first, stride);
-      break;
-    case 2 + 2:
-      permute_rows<2, 1>(packed, from, count, first, stride);
-      break;
-    case 4 + 1:
-      permute_rows<1, 2>(packed, from, count, first, stride);
-      break;
-    case 4 + 2:
-      permute_rows<2, 2>(packed, from, count, first, stride);
-      break;
-    case 6 + 1:
-      permute_rows<1, 3>(packed, from, count, first, stride);
-      break;
-    default:
-      permute_rows<2, 3>(packed, from, count, first, stride);
-      break;
-  }
+  using Permute = decltype(&permute_rows<1, 1>);
+  static constexpr Permute kPermute[2][kMostPermuted] = {
+      {permute_rows<1, 1>, permute_rows<1, 2>, permute_rows<1, 3>},
+      {permute_rows<2, 1>, permute_rows<2, 2>, permute_rows<2, 3>}};
+  kPermute[packed.reach - 1][packed.groups - 1](packed, from, count, first, stride);
   return true;
 }
 

@@ -29,6 +29,7 @@ DECODER = ["src/base/crc32c.cpp"] + [
         "entropy_decoder",
         "jpeg_entropy",
         "jpeg_header",
+        "entropy_kernels",
         "jpeg_kernels",
         "jpeg_plain",
         "resample",
