@@ -14,9 +14,20 @@ extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace stoker {
 
-/// Throws Json::parse_error.
+/// Arrays and objects within one another. Nothing that we write has ten levels; copying, comparing
+/// and printing a document recurse, so thousands of them would overflow the stack.
+inline constexpr int kMostJsonLevels = 64;
+
+/// Where a document has more than kMostJsonLevels.
+class NestedTooDeep : public Json::exception {
+ public:
+  NestedTooDeep() : exception(101, "arrays and objects are nested too deeply") {}
+};
+
+/// Every JSON text that is read goes through one of these two.
+/// Throws Json::parse_error, or NestedTooDeep before anything is parsed.
 Json parse_json(std::string_view text);
-/// The same, but is_discarded() says of the result that the text is no JSON.
+/// The same, but is_discarded() says of the result that the text is not JSON, or nested too deeply.
 Json parse_json_or_discard(std::string_view text);
 
 /// Where a whole number is expected and the document has a fraction, or one that does not fit.

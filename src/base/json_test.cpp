@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 namespace stoker {
 namespace {
 
@@ -22,6 +25,29 @@ TEST(CheckedJson, RefusesEverythingElse) {
   }
   EXPECT_THROW(checked<uint32_t>(parse_json("4294967296")), Json::exception);
   EXPECT_THROW(checked<int>(parse_json("2147483648")), Json::exception);
+}
+
+std::string nested(int levels, char open, char close) {
+  std::string text;
+  for (int i = 0; i < levels; ++i) text += open == '{' && i > 0 ? "\"a\":{" : std::string(1, open);
+  return text + std::string(static_cast<size_t>(levels), close);
+}
+
+TEST(ParseJson, RefusesDeepNestingBeforeItParses) {
+  for (const auto& [open, close] : {std::pair('[', ']'), std::pair('{', '}')}) {
+    EXPECT_NO_THROW(parse_json(nested(kMostJsonLevels, open, close)));
+    EXPECT_THROW(parse_json(nested(kMostJsonLevels + 1, open, close)), NestedTooDeep);
+    EXPECT_TRUE(parse_json_or_discard(nested(1'000'000, open, close)).is_discarded());
+  }
+  EXPECT_THROW(parse_json(std::string(1'000'000, '[')), NestedTooDeep);
+}
+
+TEST(ParseJson, CountsNoBracketsWithinStrings) {
+  const std::string brackets(1000, '[');
+  EXPECT_EQ(parse_json("{\"a\": \"\\\"" + brackets + "\\\\\"}").at("a"), "\"" + brackets + "\\");
+  std::string siblings = "[";
+  for (int i = 0; i < 1000; ++i) siblings += "[],";
+  EXPECT_EQ(parse_json(siblings + "[]]").size(), 1001U);
 }
 
 }  // namespace

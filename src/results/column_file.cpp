@@ -53,18 +53,9 @@ void take_column(std::map<std::string, std::vector<T>>& columns, const std::stri
   if (count > 0) std::memcpy(column.data() + rows_before, bytes.data(), bytes.size());
 }
 
-/// JSON of few levels: whoever wrote thousands means harm to what goes through them.
-Json parse_shallow(std::string_view text) {
-  constexpr int kDeepest = 32;
-  return Json::parse(text, [](int depth, Json::parse_event_t, const Json&) {
-    if (depth > kDeepest) throw Error(ErrorKind::corrupt, "its description is nested too deep");
-    return true;
-  });
-}
-
 /// The rows of one block whose checksum is right; throws where its description makes no sense.
 void take_block(ColumnTable& table, std::string_view description, std::string_view rows) {
-  const Json json = parse_shallow(description);
+  const Json json = parse_json(description);
   const auto count = checked<uint64_t>(json.at("rows"));
   const Json& columns = json.at("columns");
   if (count > rows.size() || columns.size() * count * 8 != rows.size()) {
