@@ -178,7 +178,7 @@ environment() {
   exec 9>&-
 }
 
-peers=(webdataset torch tensorflow tensorboard scipy lmdb hdf5 arrow)
+peers=(webdataset torch tensorflow tensorboard scipy lmdb hdf5 arrow opencv)
 
 # Where the environment of a group of peers lies: one per requirements file and Python version.
 peer_directory() {
