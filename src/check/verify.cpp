@@ -342,7 +342,7 @@ void verify_row_indexes(const Index& index, const VerifyOptions& options, bool c
     const std::string path = row_index_path(index.directory() + "/" + entry.file);
     if (!std::filesystem::exists(path)) return;
     try {
-      const RowIndexFile file(path, entry.header_crc, entry.samples, true);
+      const RowIndexFile file(path, entry.header_crc, entry.samples);
       if (contents) file.verify_all();
     } catch (const Error& error) {
       const std::string root = options.root + "/";

@@ -8,6 +8,7 @@
 #include "cli/json_output.h"
 #include "cli/output.h"
 #include "cli/progress_bar.h"
+#include "os/open_file_limit.h"
 
 namespace stoker {
 namespace {
@@ -45,6 +46,7 @@ int run_check(const Arguments& arguments, Progress& progress) {
   options.progress = &progress;
   const CheckResult result = [&] {
     const ProgressBar bar(progress);
+    const MoreOpenFiles more;
     return check(arguments.positional(0), options);
   }();
   print(arguments.flag(kJsonOption.name) ? to_text(check_document(result))

@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/progress_bar.h"
 #include "index/build_index.h"
+#include "os/open_file_limit.h"
 
 namespace stoker {
 namespace {
@@ -78,6 +79,7 @@ int run_index(const Arguments& arguments, Progress& progress) {
   const auto begin = std::chrono::steady_clock::now();
   const IndexResult result = [&] {
     const ProgressBar bar(progress);
+    const MoreOpenFiles more;
     return build_index(dataset, options);
   }();
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;

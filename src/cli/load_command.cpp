@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/progress_bar.h"
 #include "load/load.h"
+#include "os/open_file_limit.h"
 
 namespace stoker {
 namespace {
@@ -118,6 +119,7 @@ int run_load(const Arguments& arguments, Progress& progress) {
   options.progress = &progress;
   const LoadResult result = [&] {
     const ProgressBar bar(progress);
+    const MoreOpenFiles more;
     return load(arguments.positional(0), options);
   }();
   print(arguments.flag(kJsonOption.name) ? to_text(load_document(result))

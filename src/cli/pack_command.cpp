@@ -14,6 +14,7 @@
 #include "cli/slurm_jobs.h"
 #include "dataset/index.h"
 #include "format/format.h"
+#include "os/open_file_limit.h"
 #include "pack/pack.h"
 
 namespace stoker {
@@ -234,6 +235,7 @@ int run_pack(const Arguments& arguments, Progress& progress) {
   options.progress = &progress;
   const PackResult result = [&] {
     const ProgressBar bar(progress);
+    const MoreOpenFiles more;
     return pack(arguments.positional(0), arguments.positional(1), options);
   }();
   print(arguments.flag(kJsonOption.name)

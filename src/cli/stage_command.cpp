@@ -19,6 +19,7 @@
 #include "cli/stage_report.h"
 #include "dataset/schema.h"
 #include "measure/child.h"
+#include "os/open_file_limit.h"
 #include "results/document.h"
 #include "stage/all_nodes.h"
 #include "stage/inventory.h"
@@ -255,6 +256,7 @@ int run_stage(const Arguments& arguments, Progress& progress) {
   if (command) return run_on_staged(arguments, progress);
   const StageResult result = [&] {
     const ProgressBar bar(progress);
+    const MoreOpenFiles more;
     return stage(arguments.rest()[0], options_of(arguments, progress));
   }();
   print(json ? to_text(stage_document(result)) : stage_report(result, Style::of_stdout()));

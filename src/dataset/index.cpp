@@ -156,8 +156,6 @@ const Index::Opened& Index::opened(uint32_t number) const {
 const Segment& Index::segment(uint32_t number) const { return opened(number).segment; }
 
 const RowIndexFile* Index::row_indexes(uint32_t segment) const {
-  // Those of a dataset with more segments are opened for every read: files that are open are few.
-  constexpr uint32_t kMostOpen = 128;
   std::atomic<const RowIndexes*>& slot = row_indexes_[segment];
   const RowIndexes* known = slot.load(std::memory_order_acquire);
   if (known != nullptr) return known->file.get();
@@ -168,8 +166,7 @@ const RowIndexFile* Index::row_indexes(uint32_t segment) const {
     const std::string path = row_index_path(whose.path);
     if (whose.segment.depth() == Depth::full) {
       made->file =
-          std::make_unique<RowIndexFile>(path, whose.segment.header_crc(), whose.segment.samples(),
-                                         row_index_files_++ < kMostOpen);
+          std::make_unique<RowIndexFile>(path, whose.segment.header_crc(), whose.segment.samples());
       bring_into_page_cache(path);  // small against the photos, and read in any order
     }
   } catch (const Error&) {  // a photo can be decoded without

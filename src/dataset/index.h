@@ -86,7 +86,6 @@ class Index {
   std::vector<uint64_t> first_;
   mutable std::vector<std::atomic<const Opened*>> segments_;
   mutable std::vector<std::atomic<const RowIndexes*>> row_indexes_;  // as segments_
-  mutable std::atomic<uint32_t> row_index_files_{0};                 // that were looked for
 };
 
 }  // namespace stoker

@@ -11,14 +11,15 @@
 
 namespace stoker {
 
-PagedFile::PagedFile(std::unique_ptr<ReadableFile> file, std::string path, uint64_t begin,
-                     uint64_t size, std::vector<uint32_t> checksums)
+PagedFile::PagedFile(std::unique_ptr<KeptFile> file, uint64_t begin, uint64_t size,
+                     std::vector<uint32_t> checksums)
     : file_(std::move(file)),
-      path_(std::move(path)),
       begin_(begin),
       size_(size),
       checksums_(std::move(checksums)),
-      pages_(checksums_.size()) {}
+      pages_(checksums_.size()) {
+  file_->settle();
+}
 
 PagedFile::~PagedFile() {
   for (auto& page : pages_) delete[] page.load(std::memory_order_acquire);
@@ -28,7 +29,7 @@ void PagedFile::read(uint64_t offset, MutableBytes into) const {
   if (offset > size_ || into.size() > size_ - offset) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("{}: refers to bytes {} to {} of {}: run stoker index",
-                            printable(path_), offset, offset + into.size(), size_));
+                            printable(file_->path()), offset, offset + into.size(), size_));
   }
   size_t done = 0;
   while (done < into.size()) {
@@ -51,10 +52,10 @@ const std::byte* PagedFile::page(uint64_t number) const {
   const MutableBytes into(bytes.get(), size);
   const size_t got = file_->read_at(begin_ + offset, into);
   if (got != size || crc32c(into) != checksums_[number]) {
-    throw Error(
-        ErrorKind::corrupt,
-        fmt::format("{}: offset {}: the index is damaged ({}): run stoker index", printable(path_),
-                    begin_ + offset, got == size ? "checksum differs" : "file is truncated"));
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{}: offset {}: the index is damaged ({}): run stoker index",
+                            printable(file_->path()), begin_ + offset,
+                            got == size ? "checksum differs" : "file is truncated"));
   }
   // Whoever comes second throws its copy away.
   if (slot.compare_exchange_strong(loaded, bytes.get(), std::memory_order_acq_rel)) {

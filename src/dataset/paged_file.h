@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "os/file_system.h"
+#include "os/kept_file.h"
 
 namespace stoker {
 
@@ -22,7 +22,7 @@ class PagedFile {
   static constexpr uint64_t kPageSize = 65536;
 
   /// Pages count from `begin`; `checksums` has one per page.
-  PagedFile(std::unique_ptr<ReadableFile> file, std::string path, uint64_t begin, uint64_t size,
+  PagedFile(std::unique_ptr<KeptFile> file, uint64_t begin, uint64_t size,
             std::vector<uint32_t> checksums);
   ~PagedFile();
   PagedFile(const PagedFile&) = delete;
@@ -53,8 +53,7 @@ class PagedFile {
  private:
   const std::byte* page(uint64_t number) const;
 
-  std::unique_ptr<ReadableFile> file_;
-  std::string path_;
+  std::unique_ptr<KeptFile> file_;
   uint64_t begin_;
   uint64_t size_;
   std::vector<uint32_t> checksums_;

@@ -47,41 +47,39 @@ std::string row_index_path(const std::string& segment) {
   return segment.substr(0, segment.size() - kEnding.size()) + ".rows";
 }
 
-RowIndexFile::RowIndexFile(std::string path, uint32_t segment_crc, uint64_t samples, bool keep_open)
-    : path_(std::move(path)), file_(real_file_system().open(path_)) {
+RowIndexFile::RowIndexFile(const std::string& path, uint32_t segment_crc, uint64_t samples)
+    : file_(path) {
   Header header{};
   const MutableBytes front = std::as_writable_bytes(std::span(&header, 1));
-  if (file_->read_at(0, front) != front.size()) corrupt("the file is truncated");
+  if (file_.read_at(0, front) != front.size()) corrupt("the file is truncated");
   if (header.magic != kMagic || header.version != kVersion) corrupt("of another version");
   if (header.segment_crc != segment_crc || header.samples != samples) {
     corrupt("it belongs to another segment");
   }
-  const uint64_t size = file_->info().size;
+  const uint64_t size = file_.info().size;
   data_begin_ = begin_of_data(samples);
   if (size < data_begin_) corrupt("the file is truncated");
   ends_.resize(samples);
   const MutableBytes ends = std::as_writable_bytes(std::span(ends_));
-  if (file_->read_at(sizeof header, ends) != ends.size()) corrupt("the file is truncated");
+  if (file_.read_at(sizeof header, ends) != ends.size()) corrupt("the file is truncated");
   if (checksum(header, ends_) != header.crc || !std::is_sorted(ends_.begin(), ends_.end())) {
     corrupt("checksum differs");
   }
   if (size - data_begin_ != bytes()) corrupt("its size is another");
   facts_ = {header.field, header.every, header.photo_bytes, header.photos};
   data_crc_ = header.data_crc;
-  if (!keep_open) file_.reset();
+  file_.settle();
 }
 
 void RowIndexFile::corrupt(const char* cause) const {
   throw Error(ErrorKind::corrupt, fmt::format("{}: the row indexes are damaged ({}): run stoker "
                                               "index --full",
-                                              printable(path_), cause));
+                                              printable(file_.path()), cause));
 }
 
 bool RowIndexFile::read(uint64_t first, MutableBytes into) const {
   try {
-    const auto opened = file_ ? nullptr : real_file_system().open(path_);
-    ReadableFile& file = file_ ? *file_ : *opened;
-    return file.read_at(data_begin_ + begin(first), into) == into.size();
+    return file_.read_at(data_begin_ + begin(first), into) == into.size();
   } catch (const Error&) {
     return false;
   }
@@ -90,7 +88,7 @@ bool RowIndexFile::read(uint64_t first, MutableBytes into) const {
 void RowIndexFile::verify_all() const {
   std::vector<std::byte> piece(std::min<uint64_t>(kPiece, bytes()));
   uint32_t crc = 0;
-  const auto file = real_file_system().open(path_);
+  const auto file = real_file_system().open(file_.path());
   for (uint64_t at = 0; at < bytes(); at += piece.size()) {
     const MutableBytes into =
         MutableBytes(piece).first(std::min<uint64_t>(piece.size(), bytes() - at));

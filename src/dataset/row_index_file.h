@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "os/file_system.h"
+#include "os/kept_file.h"
 #include "os/output_file.h"
 
 namespace stoker {
@@ -37,8 +37,8 @@ class RowIndexFile {
  public:
   /// Reads and verifies where each row index lies. Throws Error(not_found), or Error(corrupt) where
   /// it is damaged or belongs to another segment than the one with this checksum and so many
-  /// samples. Without `keep_open` every read opens the file anew.
-  RowIndexFile(std::string path, uint32_t segment_crc, uint64_t samples, bool keep_open);
+  /// samples.
+  RowIndexFile(const std::string& path, uint32_t segment_crc, uint64_t samples);
 
   const RowIndexFacts& facts() const { return facts_; }
   /// Of all row indexes.
@@ -56,8 +56,7 @@ class RowIndexFile {
   uint64_t begin(uint64_t sample) const { return sample == 0 ? 0 : ends_[sample - 1]; }
   [[noreturn]] void corrupt(const char* cause) const;
 
-  std::string path_;
-  std::unique_ptr<ReadableFile> file_;  // where it is kept open
+  KeptFile file_;
   RowIndexFacts facts_;
   uint64_t data_begin_ = 0;
   uint32_t data_crc_ = 0;

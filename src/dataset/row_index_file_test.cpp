@@ -38,9 +38,7 @@ class RowIndexFileTest : public testing::Test {
     facts.photos[4] = 2;
     writer.commit(facts);
   }
-  RowIndexFile open(bool keep_open = true) const {
-    return {path_, kSegment, kRows.size(), keep_open};
-  }
+  RowIndexFile open() const { return {path_, kSegment, kRows.size()}; }
   std::string contents() const {
     std::ifstream file(path_, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -64,25 +62,23 @@ TEST_F(RowIndexFileTest, LiesBesideItsSegment) {
 
 TEST_F(RowIndexFileTest, RoundTrip) {
   write();
-  for (const bool keep_open : {true, false}) {
-    const RowIndexFile file = open(keep_open);
-    EXPECT_EQ(file.facts().field, 3U);
-    EXPECT_EQ(file.facts().every, 16U);
-    EXPECT_EQ(file.facts().photo_bytes, 1000U);
-    EXPECT_EQ(file.facts().photos[0], 3U);
-    EXPECT_EQ(file.facts().photos[4], 2U);
-    for (uint64_t i = 0; i < kRows.size(); ++i) {
-      EXPECT_EQ(file.length(i), kRows[i].size());
-      EXPECT_EQ(read(file, i, kRows[i].size()), kRows[i]);
-    }
-    EXPECT_EQ(read(file, 0, file.bytes()), "firsta longer onex");
-    file.verify_all();
+  const RowIndexFile file = open();
+  EXPECT_EQ(file.facts().field, 3U);
+  EXPECT_EQ(file.facts().every, 16U);
+  EXPECT_EQ(file.facts().photo_bytes, 1000U);
+  EXPECT_EQ(file.facts().photos[0], 3U);
+  EXPECT_EQ(file.facts().photos[4], 2U);
+  for (uint64_t i = 0; i < kRows.size(); ++i) {
+    EXPECT_EQ(file.length(i), kRows[i].size());
+    EXPECT_EQ(read(file, i, kRows[i].size()), kRows[i]);
   }
+  EXPECT_EQ(read(file, 0, file.bytes()), "firsta longer onex");
+  file.verify_all();
 }
 
 TEST_F(RowIndexFileTest, OfNoSamples) {
   RowIndexFileWriter(path_, kSegment, 0, 0).commit({});
-  const RowIndexFile file(path_, kSegment, 0, true);
+  const RowIndexFile file(path_, kSegment, 0);
   EXPECT_EQ(file.bytes(), 0U);
   file.verify_all();
 }
@@ -98,8 +94,8 @@ TEST_F(RowIndexFileTest, ThereWhenWholeOnly) {
 
 TEST_F(RowIndexFileTest, OfAnotherSegment) {
   write();
-  EXPECT_THROW(RowIndexFile(path_, kSegment + 1, kRows.size(), true), Error);
-  EXPECT_THROW(RowIndexFile(path_, kSegment, kRows.size() + 1, true), Error);
+  EXPECT_THROW(RowIndexFile(path_, kSegment + 1, kRows.size()), Error);
+  EXPECT_THROW(RowIndexFile(path_, kSegment, kRows.size() + 1), Error);
 }
 
 TEST_F(RowIndexFileTest, TruncatedAnywhere) {
@@ -135,14 +131,6 @@ TEST_F(RowIndexFileTest, CutWhileOpen) {
   write();
   const RowIndexFile file = open();
   fs::resize_file(path_, fs::file_size(path_) - 1);
-  std::string bytes(1, '\0');
-  EXPECT_FALSE(file.read(4, std::as_writable_bytes(std::span(bytes))));
-}
-
-TEST_F(RowIndexFileTest, GoneWhileNotKeptOpen) {
-  write();
-  const RowIndexFile file = open(false);
-  fs::remove(path_);
   std::string bytes(1, '\0');
   EXPECT_FALSE(file.read(4, std::as_writable_bytes(std::span(bytes))));
 }

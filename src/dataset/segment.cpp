@@ -27,16 +27,15 @@ bool belongs_to_field(uint16_t kind) {
 }  // namespace
 
 Segment::Segment(const std::string& path) : path_(path) {
-  std::unique_ptr<ReadableFile> file;
+  std::unique_ptr<KeptFile> file;
   try {
-    file = real_file_system().open(path);
+    file = std::make_unique<KeptFile>(path);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::not_found) corrupt("a part of the index is missing");
     throw;
   }
-  const FileInfo info = file->info();
-  if (info.kind != FileKind::file) corrupt("this is not a file");
-  const uint64_t file_size = info.size;
+  if (file->info().kind != FileKind::file) corrupt("this is not a file");
+  const uint64_t file_size = file->info().size;
   SegmentHeader header{};
   if (file->read_at(0, std::as_writable_bytes(std::span(&header, 1))) != sizeof(header)) {
     corrupt("the file is truncated");
@@ -58,14 +57,17 @@ Segment::Segment(const std::string& path) : path_(path) {
   std::vector<uint32_t> sums(header.page_count);
   const MutableBytes directory_bytes = std::as_writable_bytes(std::span(directory));
   const MutableBytes sum_bytes = std::as_writable_bytes(std::span(sums));
-  read_exactly(*file, path, sizeof(header), directory_bytes);
-  read_exactly(*file, path, sizeof(header) + directory_bytes.size(), sum_bytes);
+  const uint64_t sums_begin = sizeof(header) + directory_bytes.size();
+  if (file->read_at(sizeof(header), directory_bytes) != directory_bytes.size() ||
+      file->read_at(sums_begin, sum_bytes) != sum_bytes.size()) {
+    corrupt("the file is truncated");
+  }
   const Bytes head = std::as_bytes(std::span(&header, 1)).first(offsetof(SegmentHeader, crc));
   if (crc32c(sum_bytes, crc32c(directory_bytes, crc32c(head))) != header.crc) {
     corrupt("the checksum of its header differs");
   }
   header_ = {header.samples, static_cast<Depth>(header.depth), header.crc};
-  file_ = std::make_unique<PagedFile>(std::move(file), path, header.data_begin, header.data_size,
+  file_ = std::make_unique<PagedFile>(std::move(file), header.data_begin, header.data_size,
                                       std::move(sums));
 
   uint32_t fields = 0;

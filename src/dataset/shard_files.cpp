@@ -9,8 +9,15 @@
 #include "base/text.h"
 #include "dataset/inflating_file.h"
 #include "os/node.h"
+#include "os/open_file_limit.h"
 
 namespace stoker {
+namespace {
+
+/// Shards that all readers of this process keep open.
+std::atomic<uint64_t> kept_by_all{0};
+
+}  // namespace
 
 ShardFiles::ShardFiles(FileSystem& file_system, std::vector<std::string> roots, size_t limit,
                        const ViewLimits& views, std::optional<StagedRoot> staged)
@@ -19,6 +26,8 @@ ShardFiles::ShardFiles(FileSystem& file_system, std::vector<std::string> roots, 
       limit_(limit),
       views_(views),
       staged_(std::move(staged)) {}
+
+ShardFiles::~ShardFiles() { kept_by_all -= kept_.size(); }
 
 uint64_t ShardFiles::news() {
   constexpr int64_t kPause = 1'000'000'000;
@@ -85,6 +94,7 @@ std::unique_ptr<ReadableFile> ShardFiles::open_once(const std::string& path,
 void ShardFiles::forget(Place place) {
   by_name_.erase(place->name);
   kept_.erase(place);
+  --kept_by_all;
 }
 
 void ShardFiles::keep(Kept kept) {
@@ -92,7 +102,9 @@ void ShardFiles::keep(Kept kept) {
   if (known != by_name_.end()) forget(known->second);
   kept_.push_front(std::move(kept));
   by_name_[kept_.front().name] = kept_.begin();
-  if (kept_.size() > limit_) forget(std::prev(kept_.end()));
+  // Each reader has at least the one that it reads; those of all have a share of the descriptors.
+  const bool too_many = ++kept_by_all > open_file_limit() / 2;
+  if (kept_.size() > (too_many ? 1 : limit_)) forget(std::prev(kept_.end()));
   // A view keeps many rows: those that were read before go.
   const std::string& views_of = kept_.front().views_of;
   for (auto next = kept_.begin(); !views_of.empty() && next != kept_.end();) {

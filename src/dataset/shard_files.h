@@ -30,12 +30,17 @@ struct StagedRoot {
 };
 
 /// Opens shards when they are first read, checks that they are those that were indexed, and keeps
-/// a bounded number open. Safe from many threads.
+/// a bounded number open: `limit` of each reader, and half of what the process may open of all.
+/// Safe from many threads.
 class ShardFiles {
  public:
   /// Each path is looked for under the roots in turn (a staged copy first, say).
   ShardFiles(FileSystem& file_system, std::vector<std::string> roots, size_t limit,
              const ViewLimits& views, std::optional<StagedRoot> staged = std::nullopt);
+
+  ~ShardFiles();
+  ShardFiles(const ShardFiles&) = delete;
+  ShardFiles& operator=(const ShardFiles&) = delete;
 
   /// Throws Error(not_found) for a vanished shard, Error(corrupt) for one that has changed.
   std::shared_ptr<ReadableFile> open(const Segment& segment, uint32_t number);

@@ -138,7 +138,7 @@ class RowsOfSegment {
 std::optional<RowIndexFile> open_file(const std::string& segment, const SegmentEntry& entry) {
   try {
     return std::optional<RowIndexFile>(std::in_place, row_index_path(segment), entry.header_crc,
-                                       entry.samples, true);
+                                       entry.samples);
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -61,7 +61,7 @@ TEST_F(RowIndexesMade, SayWhatThePhotosAre) {
   EXPECT_EQ(summary.photos[static_cast<size_t>(DecodePath::other)], summary.all() - 1);
   EXPECT_EQ(summary.photo_bytes, image_bytes_);
   EXPECT_EQ(summary.indexed(), 0U);
-  EXPECT_EQ(RowIndexFile(path(), entry_.header_crc, kSamples, true).facts().every, 4U);
+  EXPECT_EQ(RowIndexFile(path(), entry_.header_crc, kSamples).facts().every, 4U);
 }
 
 TEST_F(RowIndexesMade, AreUsedAgain) {
