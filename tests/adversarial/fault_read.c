@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes reads of chosen files fail, or stops the process at the first of them.
+//   FAULT_NAME   part of the path of the files that are meant
+//   FAULT_WHILE  reads fail with EIO as long as this file exists
+//   FAULT_STOP   the process stops itself (SIGSTOP) once; this file is made first, and nothing happens where it exists
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static int meant(int file) {
+  const char* name = getenv("FAULT_NAME");
+  char link[64];
+  char path[4096];
+  if (!name) return 0;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  ssize_t length = readlink(link, path, sizeof path - 1);
+  if (length <= 0) return 0;
+  path[length] = 0;
+  return strstr(path, name) != NULL;
+}
+
+static int struck(int file) {
+  int before = errno;
+  if (!meant(file)) {
+    errno = before;
+    return 0;
+  }
+  const char* stop = getenv("FAULT_STOP");
+  if (stop) {
+    int made = open(stop, O_CREAT | O_EXCL | O_WRONLY, 0666);
+    if (made >= 0) {
+      close(made);
+      kill(getpid(), SIGSTOP);
+    }
+  }
+  const char* flag = getenv("FAULT_WHILE");
+  if (flag && access(flag, F_OK) == 0) {
+    errno = EIO;
+    return 1;
+  }
+  errno = before;
+  return 0;
+}
+
+#define NEXT(name, type) \
+  static type next;      \
+  if (!next) next = (type)dlsym(RTLD_NEXT, name)
+
+typedef ssize_t (*read_t)(int, void*, size_t);
+typedef ssize_t (*pread_t)(int, void*, size_t, off_t);
+typedef ssize_t (*readv_t)(int, const struct iovec*, int);
+typedef ssize_t (*preadv_t)(int, const struct iovec*, int, off_t);
+typedef ssize_t (*preadv2_t)(int, const struct iovec*, int, off_t, int);
+typedef void* (*mmap_t)(void*, size_t, int, int, int, off_t);
+typedef ssize_t (*copy_t)(int, off_t*, int, off_t*, size_t, unsigned);
+
+ssize_t read(int f, void* b, size_t n) {
+  NEXT("read", read_t);
+  return struck(f) ? -1 : next(f, b, n);
+}
+ssize_t pread(int f, void* b, size_t n, off_t o) {
+  NEXT("pread", pread_t);
+  return struck(f) ? -1 : next(f, b, n, o);
+}
+ssize_t pread64(int f, void* b, size_t n, off_t o) {
+  NEXT("pread64", pread_t);
+  return struck(f) ? -1 : next(f, b, n, o);
+}
+ssize_t readv(int f, const struct iovec* v, int n) {
+  NEXT("readv", readv_t);
+  return struck(f) ? -1 : next(f, v, n);
+}
+ssize_t preadv(int f, const struct iovec* v, int n, off_t o) {
+  NEXT("preadv", preadv_t);
+  return struck(f) ? -1 : next(f, v, n, o);
+}
+ssize_t preadv64(int f, const struct iovec* v, int n, off_t o) {
+  NEXT("preadv64", preadv_t);
+  return struck(f) ? -1 : next(f, v, n, o);
+}
+ssize_t preadv2(int f, const struct iovec* v, int n, off_t o, int x) {
+  NEXT("preadv2", preadv2_t);
+  return struck(f) ? -1 : next(f, v, n, o, x);
+}
+ssize_t preadv64v2(int f, const struct iovec* v, int n, off_t o, int x) {
+  NEXT("preadv64v2", preadv2_t);
+  return struck(f) ? -1 : next(f, v, n, o, x);
+}
+ssize_t copy_file_range(int f, off_t* o, int t, off_t* p, size_t n, unsigned x) {
+  NEXT("copy_file_range", copy_t);
+  return struck(f) ? -1 : next(f, o, t, p, n, x);
+}
+void* mmap(void* a, size_t n, int p, int x, int f, off_t o) {
+  NEXT("mmap", mmap_t);
+  return f >= 0 && struck(f) ? MAP_FAILED : next(a, n, p, x, f, o);
+}
+void* mmap64(void* a, size_t n, int p, int x, int f, off_t o) {
+  NEXT("mmap64", mmap_t);
+  return f >= 0 && struck(f) ? MAP_FAILED : next(a, n, p, x, f, o);
+}
