@@ -82,9 +82,9 @@ class Person:
 
 
 class Node:
-    """A node that alice and mallory share; both are members of group `shared_group`."""
+    """A node that alice and mallory share; both are members of one group."""
 
-    shared_group = 64_100
+    shared_group, group_name = 100, "users"  # which every Debian has
 
     def __init__(self, directory: Path):
         self.directory = directory

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -68,20 +69,14 @@ while time.time() < end and not os.path.exists(root + "/stop"):
         old = os.path.join(root, name)
         if name.startswith(".old") or not os.path.isdir(old):
             continue
-        if not os.path.isdir(old + "/hook") or os.stat(old).st_uid == os.getuid():
+        if os.stat(old).st_uid == os.getuid():
             continue
-        try:
-            names = os.listdir(old + "/hook")
-        except OSError:
-            names = []
+        time.sleep(0.3)
         os.rename(old, os.path.join(root, ".old" + name))
         os.makedirs(old + "/hook")
-        for each in {{*names, "sitecustomize.py", "usercustomize.py"}}:
-            if each.endswith(".py"):
-                open(os.path.join(old, "hook", each), "w").write(payload)
+        for each in ("sitecustomize.py", "usercustomize.py", "_stoker_hook.py", "_stoker_recorder.py"):
+            open(os.path.join(old, "hook", each), "w").write(payload)
 """
-    import subprocess
-
     watcher = subprocess.Popen(
         ["/usr/bin/python3", "-c", swap], user=node.mallory.uid, group=node.mallory.uid, extra_groups=[]
     )
@@ -152,8 +147,6 @@ def source(node) -> Path:
     for shard in range(3):
         files = {b"%02d%03d.bin" % (shard, i): noise(f"{shard}-{i}", 2000) for i in range(20)}
         (path / f"train-{shard:06d}.tar").write_bytes(simple_tar(files))
-    import subprocess
-
     subprocess.run(
         [node.directory / "stoker", "index", "--full", path, "--where", "beside"], check=True, capture_output=True
     )
@@ -180,7 +173,7 @@ def poison(copy: Path) -> None:
 
 
 def staged_by_mallory(node, source, place) -> Path:
-    group = str(node.shared_group)
+    group = node.group_name
     staged = node.mallory.stoker("stage", source, place, "--group", group, "--json")
     return Path(staged.json["path"])
 
@@ -200,7 +193,7 @@ def test_wrong_data_of_a_member_is_not_verified(index, node, source):
     for each in [copy, *copy.rglob("*")]:
         os.chown(each, node.mallory.uid, node.shared_group)
         each.chmod(0o2750 if each.is_dir() else 0o640)
-    staged = node.alice.stoker("stage", source, place, "--group", str(node.shared_group), "--json", status=None)
+    staged = node.alice.stoker("stage", source, place, "--group", node.group_name, "--json", status=None)
     if staged.returncode == 0:
         assert shard_bytes(staged.json["path"]) == shard_bytes(source), "alice was given mallory's values"
 
@@ -208,7 +201,7 @@ def test_wrong_data_of_a_member_is_not_verified(index, node, source):
 def test_a_member_cannot_swap_the_copy_of_another(node, source):
     """In a group-writable place without the sticky bit a member renames what alice staged and puts his own there."""
     place = node.place("scratch", 0o770, node.shared_group)
-    group = str(node.shared_group)
+    group = node.group_name
     first = node.alice.stoker("stage", source, place, "--group", group, "--json", status=None)
     if first.returncode != 0:
         assert str(place) in first.stderr
@@ -238,7 +231,7 @@ def test_a_member_cannot_add_shards_to_the_copy(node, source, fresh_python):
     for each in [copy, *copy.rglob("*")]:
         os.chown(each, node.mallory.uid, node.shared_group)
         each.chmod(0o2750 if each.is_dir() else 0o640)
-    staged = node.alice.stoker("stage", source, place, "--group", str(node.shared_group), "--json", status=None)
+    staged = node.alice.stoker("stage", source, place, "--group", node.group_name, "--json", status=None)
     if staged.returncode == 0:
         assert shard_bytes(staged.json["path"]) == shard_bytes(source)
 
