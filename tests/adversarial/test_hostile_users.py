@@ -191,7 +191,7 @@ def test_wrong_data_of_a_member_is_not_verified(index, node, source):
         for each in (copy / ".stoker").rglob("*"):
             os.utime(each, ns=(10**18, 10**18))
     for each in [copy, *copy.rglob("*")]:
-        os.chown(each, node.mallory.uid, node.shared_group)
+        os.chown(each, node.mallory.uid, node.shared_group, follow_symlinks=False)
         each.chmod(0o2750 if each.is_dir() else 0o640)
     staged = node.alice.stoker("stage", source, place, "--group", node.group_name, "--json", status=None)
     if staged.returncode == 0:
@@ -209,13 +209,13 @@ def test_a_member_cannot_swap_the_copy_of_another(node, source):
     copy = Path(first.json["path"])
     assert shard_bytes(copy) == shard_bytes(source)
     top = next(path for path in [copy, *copy.parents] if path.parent == place)
-    script = f"mv {top} {top}.old && cp -r {top}.old {top}"
-    node.mallory.run("bash", "-c", script)
+    node.mallory.run("bash", "-c", f"mv {top} {top}.old && cp -r {top}.old {top}", status=None)
+    assert copy.exists(), "mallory could not copy what he may read"
     poison(copy)
     shutil.rmtree(copy / ".stoker")
     node.mallory.stoker("index", "--full", copy, "--where", "beside")
     for each in [top, *top.rglob("*")]:
-        os.chown(each, node.mallory.uid, node.shared_group)
+        os.chown(each, node.mallory.uid, node.shared_group, follow_symlinks=False)
     again = node.alice.stoker("stage", source, place, "--group", group, "--json", status=None)
     if again.returncode == 0:
         assert shard_bytes(again.json["path"]) == shard_bytes(source), "alice was given mallory's values"
@@ -229,7 +229,7 @@ def test_a_member_cannot_add_shards_to_the_copy(node, source, fresh_python):
     shutil.rmtree(copy / ".stoker")
     node.mallory.stoker("index", "--full", copy, "--where", "beside")
     for each in [copy, *copy.rglob("*")]:
-        os.chown(each, node.mallory.uid, node.shared_group)
+        os.chown(each, node.mallory.uid, node.shared_group, follow_symlinks=False)
         each.chmod(0o2750 if each.is_dir() else 0o640)
     staged = node.alice.stoker("stage", source, place, "--group", node.group_name, "--json", status=None)
     if staged.returncode == 0:
@@ -292,7 +292,7 @@ def test_names_of_others_do_not_reach_the_terminal(node, source):
 
     state.write_text(json.dumps(change(members)))
     evil = copy.parent.with_name("\x1b[31mred-0123456789abcdef")
-    shutil.copytree(copy.parent, evil)
+    shutil.copytree(copy.parent, evil, symlinks=True)
     node.mallory.own(evil)
     shown = node.alice.stoker("stage", "--list", place, status=None)
     assert "\x1b" not in shown.text and "\x07" not in shown.text
