@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hostile import example, record
 from samples import noise, shards_of
-from stoker_program import program
+from stoker_program import Finished, program
 from tar_bytes import simple_tar
 
 MANY = 1500
@@ -47,19 +47,31 @@ def limit(soft: int, hard: int | None) -> None:
 
 
 # 256 that cannot be raised; 1024 as a login shell has it, which can.
-LIMITS = {"256": (256, 256), "1024": (1024, 1024), "1024, may be raised": (1024, None)}
+LIMITS = {"256": (256, 256), "1024": (1024, None)}
 
 
-@pytest.fixture(params=sorted(LIMITS))
-def with_limit(request):
-    return lambda: limit(*LIMITS[request.param])
+@pytest.fixture
+def limited(stoker_environment):
+    """limited(set_limit, "check", …): the program after `set_limit` was called in its process."""
+
+    def run(set_limit, *arguments, status=0) -> Finished:
+        return Finished(
+            subprocess.run(
+                [program(), *arguments],
+                env=stoker_environment,
+                timeout=120,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                preexec_fn=set_limit,
+            )
+        ).require(status)
+
+    return run
 
 
-@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("indexed, most", [(False, "256"), (True, "256"), (True, "1024")])
 @pytest.mark.parametrize("command", ["check", "stage", "pack", "load", "index"])
-def test_many_shards_need_few_descriptors(
-    command, indexed, with_limit, many_shards, many_indexed, tmp_path, stoker_cli
-):
+def test_many_shards_need_few_descriptors(command, indexed, most, many_shards, many_indexed, tmp_path, limited):
     data = many_indexed if indexed else many_shards
     place = tmp_path / "place"
     place.mkdir()
@@ -70,7 +82,7 @@ def test_many_shards_need_few_descriptors(
         "load": ["load", data, "--raw", "--epochs", "1", "--json"],
         "index": ["index", data, "--full", "--where", "cache", "--json"],
     }[command]
-    done = stoker_cli(*line, preexec_fn=with_limit)
+    done = limited(lambda: limit(*LIMITS[most]), *line)
     if command == "load":
         assert done.json["epochs"][0]["samples"] == 2 * MANY
     else:
@@ -92,22 +104,23 @@ print("good")
 """
 
 
-def test_many_shards_need_few_descriptors_in_python(with_limit, many_indexed, fresh_python):
-    assert fresh_python(LOADER, many_indexed, preexec_fn=with_limit).stdout == "good\n"
+@pytest.mark.parametrize("most", sorted(LIMITS))
+def test_many_shards_need_few_descriptors_in_python(most, many_indexed, fresh_python):
+    assert fresh_python(LOADER, many_indexed, preexec_fn=lambda: limit(*LIMITS[most])).stdout == "good\n"
 
 
-def test_many_records_need_few_descriptors(tmp_path, stoker_cli):
+def test_many_records_need_few_descriptors(tmp_path, limited):
     data = tmp_path / "data"
     data.mkdir()
     for shard in range(600):
         (data / f"x-{shard:05d}-of-00600").write_bytes(record(example(x=shard)))
-    done = stoker_cli("check", data, "--json", preexec_fn=lambda: limit(128, 128))
+    done = limited(lambda: limit(128, 128), "check", data, "--json")
     assert done.json["samples"] == 600
 
 
-def test_a_limit_that_is_too_small_is_said(many_indexed, stoker_cli):
+def test_a_limit_that_is_too_small_is_said(many_indexed, limited):
     """With ten descriptors something may fail, but as an error."""
-    done = stoker_cli("check", many_indexed, status=None, preexec_fn=lambda: limit(10, 10))
+    done = limited(lambda: limit(10, 10), "check", many_indexed, status=None)
     assert done.returncode in (0, 1)
 
 
