@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hostile import crc32c, forge_manifest, forge_segment, only_segment
-from samples import differences, image_folder, noise, tree
+from samples import differences, image_folder, jpeg, noise, tree
 from tar_bytes import simple_tar
 
 READ = """
@@ -331,3 +331,108 @@ def test_lengths_of_a_segment_are_not_believed(offset, planted, stoker_cli):
 
     forge_manifest(index, change)
     stoker_cli("check", planted, status=None, memory=4 << 30)
+
+
+@pytest.mark.parametrize("command", ["index", "index --full", "pack", "pack --overwrite"])
+def test_a_linked_index_directory_writes_nothing_elsewhere(command, planted, tmp_path, stoker_cli):
+    """A downloaded dataset has a link `.stoker` that leads to a directory of the user."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "thesis.tex").write_text("work")
+    before = tree(victim)
+    image_folder(tmp_path / "photos", per_class=3)
+    if command.startswith("index"):
+        shutil.rmtree(planted / ".stoker")
+        (planted / ".stoker").symlink_to(victim)
+        stoker_cli(*command.split(), planted, status=None)
+    else:
+        destination = tmp_path / "packed"
+        if "--overwrite" in command:
+            stoker_cli("pack", planted, destination)
+            shutil.move(destination / ".stoker", victim / "index")
+            before = tree(victim)
+            (destination / ".stoker").symlink_to(victim / "index")
+        else:
+            destination.mkdir()
+            (destination / ".stoker").symlink_to(victim)
+        stoker_cli(*command.split(), tmp_path / "photos", destination, status=None)
+    assert not differences(before, tree(victim))
+
+
+def test_a_list_of_files_reads_nothing_outside(tmp_path, stoker_cli, fresh_python):
+    """state.json of a folder of Hugging Face names its files."""
+    for name, value in (("secret", b"the secret of another user"), ("public", b"something that all may know")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_bytes(value)
+        stoker_cli("pack", tmp_path / name, tmp_path / f"{name}-packed", "--to", "arrow")
+        shutil.rmtree(tmp_path / f"{name}-packed/.stoker")
+    data = tmp_path / "public-packed"
+    (hidden,) = (tmp_path / "secret-packed").glob("*.arrow")
+    for target in (f"../secret-packed/{hidden.name}", str(hidden)):
+        state = json.loads((data / "state.json").read_text())
+        state["_data_files"] = [{"filename": target}]
+        (data / "state.json").write_text(json.dumps(state))
+        for path in data.glob("*.arrow"):
+            path.unlink()
+        assert "secret of another" not in fresh_python(READ, data).stdout
+        packed = tmp_path / "packed"
+        stoker_cli("pack", data, packed, status=None)
+        stoker_cli("stage", data, tmp_path, status=None)
+        found = [
+            name
+            for root in (packed, *tmp_path.glob("stoker-*"))
+            for name, each in tree(root).items()
+            if isinstance(each, bytes) and b"secret of another" in each
+        ]
+        assert not found, f"copied from outside: {found}"
+
+
+@pytest.mark.parametrize("name", ["v1..2", "a...b", "x..", "100%", "a b", "ü", "%2e%2e"])
+def test_names_with_dots_that_lead_nowhere_are_fine(name, tmp_path, stoker_cli):
+    """`..` as a component is refused, not as part of a name; percent signs are escaped, not taken for dots."""
+    data = tmp_path / "data"
+    data.mkdir()
+    for shard in range(2):
+        (data / f"{name}-{shard:06d}.tar").write_bytes(simple_tar({b"%04d.bin" % shard: noise(shard, 300)}))
+    stoker_cli("index", "--full", data, "--where", "beside")
+    assert stoker_cli("check", data, "--json").json["index"]["depth"] == "full"
+    place = tmp_path / "place"
+    place.mkdir()
+    copy = stoker_cli("stage", data, place, "--json").json["path"]
+    stoker_cli("check", copy, "--compare", data)
+    stoker_cli("pack", data, tmp_path / "packed")
+
+
+ROWS = """
+import random, sys, warnings
+from pathlib import Path
+import numpy as np, stoker
+from stoker.transforms import RandomResizedCrop
+warnings.simplefilter("ignore")
+def pixels():
+    return np.concatenate([batch["image"] for batch in stoker.Loader(sys.argv[1], 4, [RandomResizedCrop(32)], seed=3)])
+right = pixels()
+(rows,) = Path(sys.argv[1]).glob(".stoker/*.rows")
+good = rows.read_bytes()
+for seed in range(60):
+    damage = random.Random(seed)
+    data = bytearray(good)
+    for _ in range(damage.choice([1, 4, 64])):
+        data[damage.randrange(len(data))] = damage.choice([0, 255, 127, 128, damage.randrange(256)])
+    rows.write_bytes(bytes(data) if seed % 5 else bytes(data[: damage.randrange(len(data))]))
+    try:
+        found = pixels()
+    except (ValueError, OSError):
+        continue
+    assert found.shape == right.shape and (found == right).all(), f"other pixels with damage {seed}"
+print("good")
+"""
+
+
+def test_damaged_row_indexes_give_no_other_pixels(tmp_path, stoker_cli, fresh_python):
+    """A row index says where to begin decoding: what it says is checked, or the photo is decoded as a whole."""
+    for i in range(4):
+        (tmp_path / "photos/a").mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"photos/a/{i}.jpg").write_bytes(jpeg(i, 320, 240))
+    stoker_cli("pack", tmp_path / "photos", tmp_path / "packed")
+    assert fresh_python(ROWS, tmp_path / "packed").stdout == "good\n"
