@@ -6,6 +6,7 @@ import json
 import os
 import random
 import struct
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +127,11 @@ def depth(request) -> str:
     return request.param
 
 
+def cannot_be_known(form: str, fault: str, depth: str) -> bool:
+    """Legal, shorter files: zeros end an archive, and a file without records is one."""
+    return depth == "no index" and (form, fault) in [("tar", "zeros at the end"), ("tfrecord", "cut to nothing")]
+
+
 def damaged(tmp_path: Path, form: str, fault: str, depth: str) -> Path:
     data = tmp_path / "data"
     data.mkdir()
@@ -148,6 +154,8 @@ GOOD = {form: {noise(i, 1500) for i in range(SHARDS * EACH)} for form in ("tar",
 @pytest.mark.parametrize("form", ["tar", "tfrecord"])
 def test_a_structural_fault_raises_by_default(form, fault, depth, tmp_path):
     """on_error="raise": all samples, bit for bit, or an exception that names the shard."""
+    if cannot_be_known(form, fault, depth):
+        return
     data = damaged(tmp_path, form, fault, depth)
     try:
         found = rows(stoker.Loader(data, 8))
@@ -162,6 +170,8 @@ def test_a_structural_fault_raises_by_default(form, fault, depth, tmp_path):
 @pytest.mark.parametrize("on_error", ["skip", "replace"])
 def test_a_structural_loss_is_counted_and_named(on_error, form, fault, depth, tmp_path):
     """Whatever is missing is in stats()["bad"], with its shard and, where an index knows, how many samples."""
+    if cannot_be_known(form, fault, depth):
+        return
     data = damaged(tmp_path, form, fault, depth)
     try:
         loader = stoker.Loader(data, 8, on_error=on_error)
@@ -355,6 +365,77 @@ def test_load_names_damaged_photos(damage, tmp_path, stoker_cli):
     # A random crop need not meet the damage: several epochs do.
     done = stoker_cli("load", data, "--epochs", "10", "--crop", "64", status=1)
     assert "p04" in done.text or "p09" in done.text
+
+
+JUDGE = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <setjmp.h>
+#include <jpeglib.h>
+static jmp_buf out;
+static void fail(j_common_ptr c) { (void)c; longjmp(out, 1); }
+static void quiet(j_common_ptr c) { (void)c; }
+int main(int n, char** a) {
+  for (int i = 1; i < n; i++) {
+    FILE* f = fopen(a[i], "rb");
+    struct jpeg_decompress_struct c;
+    struct jpeg_error_mgr e;
+    c.err = jpeg_std_error(&e);
+    e.output_message = quiet;
+    e.error_exit = fail;
+    jpeg_create_decompress(&c);
+    long bad = 1;
+    if (!setjmp(out)) {
+      jpeg_stdio_src(&c, f);
+      jpeg_read_header(&c, 1);
+      jpeg_start_decompress(&c);
+      unsigned char* row = malloc(c.output_width * 4);
+      while (c.output_scanline < c.output_height) jpeg_read_scanlines(&c, &row, 1);
+      jpeg_finish_decompress(&c);
+      bad = e.num_warnings;
+    }
+    if (bad) puts(a[i]);
+    fclose(f);
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("progressive", [False, True], ids=["baseline", "progressive"])
+@pytest.mark.parametrize("packed", [False, True], ids=["folder", "packed"])
+def test_every_warning_of_libjpeg_names_its_photo(packed, progressive, tmp_path):
+    """200 photos with random damage to their scans: those that libjpeg warns of are bad, all others are good."""
+    source = tmp_path / "source/a"
+    source.mkdir(parents=True)
+    for i in range(200):
+        damage = random.Random(i)
+        data = bytearray(photo(i % 7, progressive))
+        begin = scan_of(bytes(data))
+        for _ in range(damage.choice([0, 1, 1, 5])):
+            at = damage.randrange(begin, len(data) - 2)
+            data[at] ^= 1 << damage.randrange(8)
+        if i % 10 == 0:
+            del data[damage.randrange(begin, len(data)) :]
+        (source / f"p{i:03d}.jpg").write_bytes(data)
+    (tmp_path / "judge.c").write_text(JUDGE)
+    subprocess.run(["cc", tmp_path / "judge.c", "-o", tmp_path / "judge", "-ljpeg"], check=True)
+    names = sorted(source.iterdir())
+    judged = subprocess.run([tmp_path / "judge", *names], check=True, capture_output=True, text=True).stdout
+    expected = {Path(line).stem for line in judged.splitlines()}
+    assert 20 < len(expected) < 180, "too few of either kind"
+    data = tmp_path / "source"
+    if packed:
+        stoker.pack(data, tmp_path / "packed")
+        data = tmp_path / "packed"
+    loader = stoker.Loader(data, 8, [Resize((32, 48))], shuffle=False, on_error="skip", fields=["image"])
+    good = sum(len(batch["image"]) for batch in loader)
+    bad = {
+        str(each["sample"] if isinstance(each, dict) else each.sample).split("/")[-1] for each in loader.stats()["bad"]
+    }
+    assert bad == expected, (
+        f"not noticed: {sorted(expected - bad)[:20]}; wrongly refused: {sorted(bad - expected)[:20]}"
+    )
+    assert good == 200 - len(expected)
 
 
 def test_intact_photos_of_all_kinds_stay_good(tmp_path):
@@ -605,11 +686,13 @@ def test_a_compressed_page_flagged_as_plain_gives_no_wrong_values(tmp_path, peer
     if not flags:
         pytest.fail("no flag found in the page headers: this test has to be adapted to what pyarrow writes")
     path.write_bytes(changed)
+    right = {"x": list(range(1000, 3000)), "t": [f"word {i % 9}" for i in range(2000)]}
     try:
-        samples = [(int(sample["x"]), sample["t"]) for sample in stoker.open(path)]
+        samples = list(stoker.open(path))
     except FAILURES:
         return
-    assert samples == [(1000 + i, f"word {i % 9}") for i in range(2000)]
+    for field in {name for sample in samples for name in sample}:
+        assert [sample[field] for sample in samples] == right[field], f"wrong values of {field}"
 
 
 def test_remove_nothing_that_is_not_ours(staged, tmp_path, stoker_cli):

@@ -223,15 +223,15 @@ def test_job_takes_several_ids(cluster):
 
 def test_advice_for_memory_per_core_can_be_followed(cluster):
     """A script with --mem-per-cpu is told to change that; sbatch refuses --mem next to it."""
-    job = cluster.submit("sleep 3", "-c2", "--mem-per-cpu=1500M")
+    job = cluster.submit("sleep 12", "-c2", "--mem-per-cpu=3000M")
     cluster.wait(job)
     findings = cluster.stoker("job", str(job), "--json").json["findings"]
     lines = [each["line"] for each in findings if each["line"] and "--mem" in each["line"]]
-    assert lines, "3 GB for a job that sleeps, and no advice: this test has to be adapted"
+    assert lines, "6 GB for a job that sleeps, and no advice: this test has to be adapted"
     for line in lines:
         assert "--mem=" not in line, f"sbatch refuses {line} next to --mem-per-cpu"
         words = [word for word in line.replace("#SBATCH", "").split() if word.startswith("--")]
-        cluster.run("sbatch", "--test-only", "-c2", "--mem-per-cpu=1500M", *words, "--wrap", "true")
+        cluster.run("sbatch", "--test-only", "-c2", "--mem-per-cpu=3000M", *words, "--wrap", "true")
 
 
 def test_a_pending_array_says_how_many_tasks_it_has(cluster):
