@@ -385,11 +385,12 @@ def test_a_format_that_is_not_read_is_named(make, words, tmp_path, opened, stoke
 # --- Things that cannot be read ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", ["x.tar", "x.tfrecord", "x.h5", "x.arrow", "x.parquet", "x.npy", "x.npz", "x.feather", "data.mdb"]
-)
+UNREADABLE = ["x.tar", "x.tfrecord", "x.h5", "x.arrow", "x.parquet", "x.npy", "x.npz", "x.feather", "data.mdb"]
+SHARDS = ["x.tar", "x.tfrecord", "x.arrow", "x.parquet"]  # which alone make a directory a dataset of their format
+
+
+@pytest.mark.parametrize("inside, name", [*((False, name) for name in UNREADABLE), *((True, name) for name in SHARDS)])
 @pytest.mark.parametrize("contents", ["noise", "zeros", "empty"])
-@pytest.mark.parametrize("inside", [False, True])
 def test_open_of_something_unreadable_raises(name, contents, inside, tmp_path, opened):
     """0 samples and a warning is no answer."""
     data = tmp_path / "data"
@@ -397,7 +398,7 @@ def test_open_of_something_unreadable_raises(name, contents, inside, tmp_path, o
     made = {"noise": noise(name, 20_000), "zeros": bytes(20_480), "empty": b""}[contents]
     (data / name).write_bytes(made)
     result = opened(data if inside else data / name)
-    if contents == "zeros" and name == "x.tar":  # a legal archive without members
+    if (name, contents) in [("x.tar", "zeros"), ("x.tfrecord", "empty")]:  # legal, without samples
         assert "error" in result or result["samples"] == 0
         return
     assert "error" in result, result
@@ -484,7 +485,7 @@ PHANTOMS = [
 @pytest.mark.parametrize("name", PHANTOMS)
 def test_there_is_no_sample_without_fields(name, tmp_path, fresh_python):
     result = json.loads(fresh_python(SAMPLES, phantoms(tmp_path / "data")[name]).stdout.splitlines()[-1])
-    assert [] not in result, f"a sample {{}}: {result}"
+    assert isinstance(result, str) or [] not in result, f"a sample {{}}: {result}"
 
 
 ONLY_UNREAD = """
@@ -500,7 +501,7 @@ pyarrow.parquet.write_table(table, sys.argv[1] + ".parquet")
 def test_a_table_of_which_no_column_is_read_has_no_samples(ending, tmp_path, fresh_python, peer_arrow):
     peer_arrow(ONLY_UNREAD, tmp_path / "x")
     result = json.loads(fresh_python(SAMPLES, tmp_path / f"x.{ending}").stdout.splitlines()[-1])
-    assert [] not in result, f"samples {{}}: {result}"
+    assert isinstance(result, str) or [] not in result, f"samples {{}}: {result}"
 
 
 def test_a_file_of_labels_alone_is_no_phantom(tmp_path, fresh_python):
