@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON of 100,000 levels, wherever JSON is read: an error or an answer, never death by a signal, never a long wait."""
+"""JSON of a million levels, wherever JSON is read: an error or an answer, never death by a signal, never a long wait."""
 
 import json
 import struct
@@ -106,13 +106,14 @@ def test_a_deep_run(text, tmp_path, stoker_cli, fresh_python):
     run = tmp_path / "run"
     stoker_cli("time", "--plain", "--no-hook", "--run", run, "--", "true")
     members = json.loads((run / "run.json").read_text())
-    members["hostile"] = 0
-    for contents in (DEEP[text], json.dumps(members).replace('"hostile": 0', f'"hostile": {DEEP[text]}')):
+    in_member = json.dumps({**members, "command": "@"}).replace('"@"', DEEP[text])
+    added = json.dumps({**members, "hostile": "@"}).replace('"@"', DEEP[text])
+    for contents in (DEEP[text], in_member, added):
         (run / "run.json").write_text(contents)
         stoker_cli("report", run, "--output", tmp_path / "page.html", status=None, timeout=60)
         stoker_cli("time", "--compare", run, run, status=None, timeout=60)
-        stoker_cli("time", "--follow", run, status=None, timeout=60)
-        stoker_cli("scale", "--cpu-run", run, "--gpu-run", run, status=None, timeout=60)
+    stoker_cli("time", "--follow", run, status=None, timeout=60)
+    stoker_cli("scale", "--cpu-run", run, "--gpu-run", run, status=None, timeout=60)
 
 
 @pytest.mark.parametrize("name", ["steps-host-1.columns", "resources.columns", "values.columns"])
