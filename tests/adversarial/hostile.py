@@ -8,7 +8,7 @@ import stat
 import struct
 from pathlib import Path
 
-DEEP = 1_000_000
+DEEP = 400_000
 
 
 def nested(levels: int = DEEP) -> str:

@@ -65,11 +65,6 @@ def use_stoker():
 
 USES = {
     "torch": ("torch", "import torch", "assert float((torch.ones(64, 64) @ torch.ones(64, 64)).sum()) == 64**3"),
-    "torchvision": (
-        "torch",
-        "import torch, torchvision.transforms.v2 as v2",
-        "assert v2.Resize(8)(torch.zeros(3, 16, 16)).shape == (3, 8, 8)",
-    ),
     "tensorflow": (
         "tensorflow",
         "import tensorflow as tf",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON of a million levels, wherever JSON is read: an error or an answer, never death by a signal, never a long wait."""
+"""JSON of 400,000 levels, wherever JSON is read: an error or an answer, never death by a signal, never a long wait."""
 
 import json
 import struct
@@ -23,7 +23,7 @@ except (ValueError, OSError, RuntimeError) as error:
     print("refused:", type(error).__name__, str(error)[:300])
 """
 
-DEEP = {"lists": nested(), "objects": nested_objects(), "open": "[" * 1_000_000}
+DEEP = {"lists": nested(), "objects": nested_objects(), "open": "[" * 400_000}
 
 
 @pytest.fixture
