@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -36,7 +37,7 @@ static int struck(int file) {
   }
   const char* stop = getenv("FAULT_STOP");
   if (stop) {
-    int made = open(stop, O_CREAT | O_EXCL | O_WRONLY, 0666);
+    int made = (int)syscall(SYS_openat, AT_FDCWD, stop, O_CREAT | O_EXCL | O_WRONLY, 0666);
     if (made >= 0) {
       close(made);
       kill(getpid(), SIGSTOP);
@@ -65,13 +66,15 @@ typedef ssize_t (*copy_t)(int, off_t*, int, off_t*, size_t, unsigned);
 
 typedef int (*openat_t)(int, const char*, int, ...);
 
-// Direct reads may bypass this library (io_submit): as on a file system that has none, they are refused.
-static int open_buffered(openat_t next, int directory, const char* path, int flags, mode_t mode) {
-  if ((flags & O_DIRECT) && getenv("FAULT_NAME")) {
-    errno = EINVAL;
-    return -1;
-  }
-  return next(directory, path, flags, mode);
+// Reads may bypass this library (io_submit, io_uring): opening the file fails, or stops, as well.
+static int checked(int file) {
+  if (file < 0 || !struck(file)) return file;
+  close(file);
+  errno = EIO;
+  return -1;
+}
+static int open_checked(openat_t next, int directory, const char* path, int flags, mode_t mode) {
+  return checked(next(directory, path, flags, mode));
 }
 #define MODE                                 \
   mode_t mode = 0;                           \
@@ -84,22 +87,33 @@ static int open_buffered(openat_t next, int directory, const char* path, int fla
 int openat(int d, const char* path, int flags, ...) {
   MODE
   NEXT("openat", openat_t);
-  return open_buffered(next, d, path, flags, mode);
+  return open_checked(next, d, path, flags, mode);
 }
 int openat64(int d, const char* path, int flags, ...) {
   MODE
   NEXT("openat64", openat_t);
-  return open_buffered(next, d, path, flags, mode);
+  return open_checked(next, d, path, flags, mode);
 }
 int open(const char* path, int flags, ...) {
   MODE
   NEXT("openat", openat_t);
-  return open_buffered(next, AT_FDCWD, path, flags, mode);
+  return open_checked(next, AT_FDCWD, path, flags, mode);
 }
 int open64(const char* path, int flags, ...) {
   MODE
   NEXT("openat64", openat_t);
-  return open_buffered(next, AT_FDCWD, path, flags, mode);
+  return open_checked(next, AT_FDCWD, path, flags, mode);
+}
+typedef long (*syscall_t)(long, ...);
+long syscall(long number, ...) {
+  NEXT("syscall", syscall_t);
+  va_list list;
+  va_start(list, number);
+  long a[6];
+  for (int i = 0; i < 6; i++) a[i] = va_arg(list, long);
+  va_end(list);
+  long result = next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  return number == SYS_openat2 ? checked((int)result) : result;
 }
 ssize_t read(int f, void* b, size_t n) {
   NEXT("read", read_t);

@@ -530,7 +530,7 @@ def test_stage_tries_again_what_could_not_be_read(kind, tmp_path, stoker_cli, fa
     name = "/dog/dog_00"
     data = source
     if kind == "shards":
-        data, name = tmp_path / "packed", "source-000001.tar"
+        data, name = tmp_path / "packed", "/packed/source-000001.tar"
         stoker_cli("pack", source, data, "--shard-size", "12K")
     flag.touch()
     first = stoker_cli("stage", data, place, env=fault_environment(fault_library, flag, name), status=None)
