@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The extension in one process with other libraries: it shows one symbol and disturbs nobody, whoever comes first."""
+"""The extension in one process with other libraries: it shows one symbol and disturbs no other library, in either order of import."""
 
 import os
 import subprocess

@@ -123,7 +123,7 @@ def test_an_index_with_segments_elsewhere_is_not_believed(kind, planted, tmp_pat
         assert checked.json["index"] is None, "the index was used although its segment is outside"
 
 
-def test_a_segment_behind_a_linked_directory_is_not_believed(planted, tmp_path, stoker_cli):
+def test_a_segment_in_a_linked_directory_is_not_believed(planted, tmp_path, stoker_cli):
     index = planted / ".stoker"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

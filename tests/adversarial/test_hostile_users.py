@@ -48,7 +48,7 @@ def test_nobody_can_swap_the_hook(mode, prepared, node):
     used = paths_of(timed.stdout)
     weak = {path: why for path in used if (why := who_can_swap(path, node.alice.uid))}
     assert not weak, f"others can swap what is imported: {weak}"
-    assert not list(theirs.iterdir()), "recorded behind mallory's link"
+    assert not list(theirs.iterdir()), "recorded through mallory's link"
     if prepared in ("directory", "open directory"):
         assert not list((here / "stoker-runs").iterdir()), "recorded in mallory's directory"
 
