@@ -692,7 +692,8 @@ def test_a_compressed_page_flagged_as_plain_gives_no_wrong_values(tmp_path, peer
     except FAILURES:
         return
     for field in {name for sample in samples for name in sample}:
-        assert [sample[field] for sample in samples] == right[field], f"wrong values of {field}"
+        wrong = [i for i, sample in enumerate(samples) if field in sample and sample[field] != right[field][i]]
+        assert not wrong, f"{len(wrong)} wrong values of {field}"
 
 
 def test_remove_nothing_that_is_not_ours(staged, tmp_path, stoker_cli):
