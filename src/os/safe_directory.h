@@ -77,6 +77,8 @@ class SafeDirectory {
  private:
   SafeDirectory(int descriptor, std::string path)
       : descriptor_(descriptor), path_(std::move(path)) {}
+  /// The name itself. Throws Error(corrupt) where it is not one component.
+  const char* component(const std::string& name) const;
   std::string shown(const std::string& name) const { return path_ + "/" + name; }
 
   int descriptor_ = -1;
