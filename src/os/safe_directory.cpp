@@ -79,6 +79,10 @@ void empty_directory(int descriptor, const std::string& path, dev_t device) {
   }
 }
 
+bool is_component(const std::string& name) {
+  return name.find('/') == std::string::npos && unsafe_path(name).empty();
+}
+
 }  // namespace
 
 SafeDirectory::SafeDirectory(const std::string& path)
@@ -123,7 +127,7 @@ void SafeDirectory::set_group(gid_t group) const {
 
 /// What others wrote, a claim say, may say anything.
 const char* SafeDirectory::component(const std::string& name) const {
-  if (name.find('/') == std::string::npos && unsafe_path(name).empty()) return name.c_str();
+  if (is_component(name)) return name.c_str();
   throw Error(ErrorKind::corrupt, fmt::format("{}: '{}' is no name of a file in it",
                                               printable(path_), printable(name)));
 }
@@ -173,8 +177,8 @@ std::vector<DirectoryEntry> SafeDirectory::list() const {
 
 std::optional<FileInfo> SafeDirectory::info(const std::string& name) const {
   struct stat status {};
-  const char* const path = name == "." ? "." : component(name);
-  if (::fstatat(descriptor_, path, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (name != "." && !is_component(name)) return std::nullopt;
+  if (::fstatat(descriptor_, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT) return std::nullopt;
     throw system_error(shown(name), "cannot stat", errno);
   }
