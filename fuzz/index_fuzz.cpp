@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/inner_path.h"
 #include "dataset/manifest.h"
 #include "dataset/paged_file.h"
 #include "dataset/segment.h"
@@ -78,11 +79,18 @@ void read_view(const TiledView& view) {
   }
 }
 
+/// No name that comes out of an index leads out of the dataset.
+void require_inside(const std::string& path) {
+  bool inside = !path.empty() && path.front() != '/' && path.find('\0') == std::string::npos;
+  inside = inside && ("/" + path + "/").find("/../") == std::string::npos;
+  if (!inside || !unsafe_path(path).empty()) std::abort();
+}
+
 void read_segment(const std::string& path) {
   const Segment segment(path);
   segment.verify_all();
   for (uint32_t i = 0; i < segment.shard_count() && i < 100; ++i) {
-    (void)segment.shard(i);
+    require_inside(segment.shard(i).path);
     const std::string view = segment.view(i);
     if (!view.empty()) read_view(parse_tiled_view(as_bytes(view)));
   }
@@ -91,7 +99,14 @@ void read_segment(const std::string& path) {
     (void)segment.key(i);
     const auto [hash, sample] = segment.hash_at(i);
     segment.find_hash(hash, found);
-    for (uint32_t f = 0; f < segment.fields().size(); ++f) (void)segment.locate(i, f);
+    for (uint32_t f = 0; f < segment.fields().size(); ++f) {
+      const Located located = segment.locate(i, f);
+      if (!located.present || located.extent.container != Container::file) continue;
+      try {
+        require_inside(segment.file_path(i, f, located));
+      } catch (const Error&) {  // refused: what it should be where the key leads out
+      }
+    }
   }
 }
 
@@ -113,7 +128,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string path = "/proc/self/fd/" + std::to_string(kFile);
   try {
     if (manifest) {
-      (void)Manifest::read(path).samples();
+      for (const SegmentEntry& entry : Manifest::read(path).segments) {
+        require_inside(entry.file);
+        if (entry.file.find('/') != std::string::npos) std::abort();
+      }
     } else {
       read_segment(path);
     }

@@ -31,6 +31,12 @@ struct Owned {
   uint32_t field = 0;
 };
 
+/// Sums of what an index says could overflow.
+bool is_within(const Extent& extent, const Shard& shard) {
+  return extent.offset >= shard.begin && extent.offset <= shard.end &&
+         extent.length <= shard.end - extent.offset;
+}
+
 /// Finds what reading the shards front to back does not: fields in blocks, in pieces, or outside of
 /// the part of a shard that the segment covers.
 class Loose {
@@ -43,8 +49,7 @@ class Loose {
     if (extent.container != Container::shard) {
       return extent.container == Container::block || extent.container == Container::pieces;
     }
-    const Shard& shard = shards_.at(extent.number);
-    return extent.offset < shard.begin || extent.offset + extent.length > shard.end;
+    return !is_within(extent, shards_.at(extent.number));
   }
 
   /// Samples that have such fields.
@@ -74,7 +79,7 @@ std::vector<Owned> fields_in(const Segment& segment, uint32_t shard) {
     for (uint32_t field = 0; field < segment.fields().size(); ++field) {
       const Extent extent = segment.locate(sample, field).extent;
       if (extent.container != Container::shard || extent.number != shard) continue;
-      if (extent.offset < covered.begin || extent.offset + extent.length > covered.end) continue;
+      if (!is_within(extent, covered)) continue;
       found.push_back({extent.offset, extent.length, sample, field});
     }
   }
@@ -83,11 +88,6 @@ std::vector<Owned> fields_in(const Segment& segment, uint32_t shard) {
     return a.offset != b.offset ? a.offset < b.offset : a.length > b.length;
   });
   return found;
-}
-
-std::string path_of(const Segment& segment, uint64_t sample, uint32_t field,
-                    const Located& located) {
-  return file_name(segment.key(sample), segment.fields()[field].suffixes.at(located.suffix));
 }
 
 bool has_suffix(const Segment& segment, uint64_t sample, std::string_view suffix) {
@@ -120,7 +120,8 @@ void mark_files(const Segment& segment, uint64_t sample, const FileNames& files,
 
 class Verifier {
  public:
-  Verifier(const VerifyOptions& options, Faults& faults) : options_(options), faults_(faults) {}
+  Verifier(const VerifyOptions& options, Faults& faults)
+      : options_(options), files_(options.file_system->beneath(options.root)), faults_(faults) {}
 
   void contents(const Index& index, uint32_t number, unsigned threads) {
     const Segment& segment = index.segment(number);
@@ -140,7 +141,7 @@ class Verifier {
     files(segment, 1, [&](uint64_t sample, uint32_t field, const Located& located) {
       const int64_t modified =
           segment.depth() == Depth::structure ? static_cast<int64_t>(located.extent.offset) : 0;
-      (void)unchanged(path_of(segment, sample, field, located), located.extent.length, modified,
+      (void)unchanged(segment.file_path(sample, field, located), located.extent.length, modified,
                       segment.key(sample), segment.fields()[field].name);
     });
   }
@@ -202,6 +203,7 @@ class Verifier {
   }
 
   const VerifyOptions& options_;
+  std::unique_ptr<FilesBeneath> files_;
   Faults& faults_;
   std::mutex mutex_;
 };
@@ -274,8 +276,8 @@ void Verifier::shard(const Segment& segment, uint32_t number, unsigned threads, 
   regions.reserve(owners.size());
   for (const Owned& owner : owners) regions.push_back({owner.offset, owner.length, 0, {}});
   try {
-    const auto file = inflate(options_.file_system->open(options_.root + "/" + shard.path),
-                              shard.path, shard.compression, segment.view(number));
+    const auto file = inflate(files_->open(shard.path, Links::trusted), shard.path,
+                              shard.compression, segment.view(number));
     const Digest digest =
         digest_parallel(*file, shard.begin, shard.end, regions, threads, options_.progress);
     bytes += digest.end - shard.begin;
@@ -290,13 +292,13 @@ void Verifier::shard(const Segment& segment, uint32_t number, unsigned threads, 
 
 void Verifier::file(const Segment& segment, uint64_t sample, uint32_t field,
                     const Located& located) {
-  const std::string path = path_of(segment, sample, field, located);
+  const std::string path = segment.file_path(sample, field, located);
   const std::string key = segment.key(sample);
   const std::string& name = segment.fields()[field].name;
   const uint64_t length = located.extent.length;
   if (!unchanged(path, length, 0, key, name)) return;
   try {
-    const auto file = options_.file_system->open(options_.root + "/" + path);
+    const auto file = files_->open(path, Links::inside);
     const Digest digest = digest_range(*file, 0, length, {}, options_.progress);
     bytes += digest.end;
     if (digest.end == length && digest.crc == located.extent.crc) return;

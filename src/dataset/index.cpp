@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/index.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +13,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "dataset/index_trust.h"
 #include "os/file_system.h"
 #include "os/node.h"
 #include "os/page_cache.h"
@@ -75,8 +78,11 @@ void DatasetPaths::use_list(const std::string& list) {
 std::optional<std::string> DatasetPaths::existing_index() const {
   for (const std::string& directory : {beside, cache}) {
     if (directory.empty()) continue;
-    std::error_code ignored;
-    if (fs::exists(fs::path(directory) / kManifestName, ignored)) return directory;
+    const std::string manifest = directory + "/" + kManifestName;
+    if (::faccessat(AT_FDCWD, manifest.c_str(), R_OK, AT_EACCESS) != 0) continue;
+    const bool trusted = directory == beside ? is_trusted_index(root, directory, IndexUse::read)
+                                             : is_own_cache(directory);
+    if (trusted) return directory;
   }
   return std::nullopt;
 }

@@ -29,7 +29,7 @@ struct DatasetPaths {
   void refuse_unfinished() const;
   /// From here on the index is that of the samples which this list names, in the cache alone.
   void use_list(const std::string& list);
-  /// The one of the two that holds a manifest; beside comes first.
+  /// The one of the two that holds a manifest which we may read and trust; beside comes first.
   std::optional<std::string> existing_index() const;
 };
 

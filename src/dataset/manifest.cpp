@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/inner_path.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "os/output_file.h"
@@ -50,6 +51,20 @@ Json to_json(const Manifest& manifest) {
   return json;
 }
 
+/// Numbers of samples are added up, and samples found by the sums.
+void check_counts(const Manifest& manifest, const std::string& path) {
+  constexpr uint64_t kMost = uint64_t{1} << 48;
+  uint64_t samples = 0;
+  for (const SegmentEntry& segment : manifest.segments) {
+    if (segment.samples > kMost || segment.samples > kMost - samples) {
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("{}: speaks of more samples than there can be: run stoker index",
+                              printable(path)));
+    }
+    samples += segment.samples;
+  }
+}
+
 Manifest from_json(const Json& json, const std::string& path) {
   Manifest manifest;
   manifest.format = json.at("format").get<std::string>();
@@ -63,10 +78,11 @@ Manifest from_json(const Json& json, const std::string& path) {
   }
   for (const Json& entry : json.at("segments")) {
     manifest.segments.push_back(
-        {name_from_json(entry.at("file").get<std::string>()),
+        {inner_name(name_from_json(entry.at("file").get<std::string>()), path),
          checked<uint64_t>(entry.at("samples")), checked<uint64_t>(entry.at("shards")),
          checked<uint64_t>(entry.at("bytes")), checked<uint32_t>(entry.at("header_crc"))});
   }
+  check_counts(manifest, path);
   manifest.listed = json.at("listed").get<bool>();
   if (const Json& origin = json.at("origin"); !origin.is_null()) manifest.origin = origin.dump();
   return manifest;
@@ -86,13 +102,13 @@ uint64_t Manifest::bytes() const {
   return sum(segments, [](const SegmentEntry& segment) { return segment.bytes; });
 }
 
-void Manifest::write(const std::string& path, uint32_t add_mode) const {
+void Manifest::write(const std::string& path, const Access& access) const {
   // Valid JSON as a whole; the checksum covers every byte after the first line.
   std::string body = to_json(*this).dump(1);
   body.erase(0, 2);  // "{\n": it continues the object of the first line
   body += "\n";
   const std::string text = fmt::format("{}{:08x}\",\n{}", kFirstLine, crc32c(as_bytes(body)), body);
-  write_file(path, as_bytes(text), add_mode);
+  write_file(path, as_bytes(text), access);
 }
 
 Manifest Manifest::read(const std::string& path) {

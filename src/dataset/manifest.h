@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dataset/schema.h"
+#include "os/output_file.h"
 
 namespace stoker {
 
@@ -38,7 +39,7 @@ struct Manifest {
   uint64_t shards() const;
   uint64_t bytes() const;
 
-  void write(const std::string& path, uint32_t add_mode) const;
+  void write(const std::string& path, const Access& access) const;
   /// Throws Error(not_found), or Error(corrupt) that says to run `stoker index`.
   static Manifest read(const std::string& path);
 };

@@ -45,6 +45,33 @@ TEST(Manifest, GivesBackWhatWasWritten) {
   std::filesystem::remove(path);
 }
 
+TEST(Manifest, NamesOfSegmentsStayInTheirDirectory) {
+  const std::string path = temporary();
+  for (const char* name : {"../a.seg", "/a.seg", "b/a.seg", "..", ".", "", "./a.seg"}) {
+    Manifest manifest = example();
+    manifest.segments[1].file = name;
+    manifest.write(path, 0);
+    try {
+      Manifest::read(path);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+      EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+    }
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(Manifest, SumsOfSamplesDoNotOverflow) {
+  const std::string path = temporary();
+  Manifest manifest = example();
+  manifest.segments[0].samples = manifest.segments[1].samples = uint64_t{1} << 63;
+  manifest.write(path, 0);
+  EXPECT_THROW(Manifest::read(path), Error);
+  std::filesystem::remove(path);
+}
+
 TEST(Manifest, EveryFlippedBitAndTruncationIsNoticed) {
   const std::string path = temporary();
   example().write(path, 0);

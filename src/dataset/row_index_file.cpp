@@ -57,8 +57,10 @@ RowIndexFile::RowIndexFile(const std::string& path, uint32_t segment_crc, uint64
     corrupt("it belongs to another segment");
   }
   const uint64_t size = file_.info().size;
+  if (size < sizeof header || samples > (size - sizeof header) / sizeof(uint64_t)) {
+    corrupt("the file is truncated");
+  }
   data_begin_ = begin_of_data(samples);
-  if (size < data_begin_) corrupt("the file is truncated");
   ends_.resize(samples);
   const MutableBytes ends = std::as_writable_bytes(std::span(ends_));
   if (file_.read_at(sizeof header, ends) != ends.size()) corrupt("the file is truncated");
@@ -99,8 +101,8 @@ void RowIndexFile::verify_all() const {
 }
 
 RowIndexFileWriter::RowIndexFileWriter(const std::string& path, uint32_t segment_crc,
-                                       uint64_t samples, uint32_t add_mode)
-    : file_(path, add_mode), segment_crc_(segment_crc), samples_(samples) {
+                                       uint64_t samples, const Access& access)
+    : file_(path, access), segment_crc_(segment_crc), samples_(samples) {
   ends_.reserve(samples);
   // Header and ends come into this place when they are known.
   const std::vector<std::byte> zeros(kPiece);

@@ -66,9 +66,8 @@ class RowIndexFile {
 /// Writes one, whole or not at all.
 class RowIndexFileWriter {
  public:
-  /// Permission bits as the umask gives them, plus `add_mode`.
   RowIndexFileWriter(const std::string& path, uint32_t segment_crc, uint64_t samples,
-                     uint32_t add_mode);
+                     const Access& access);
 
   /// That of the next sample; empty where it has none.
   void add(Bytes row_index);

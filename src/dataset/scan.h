@@ -63,6 +63,8 @@ struct StatedChecksum {
   ChecksumKind kind = ChecksumKind::crc32c;
 };
 
+struct FileInfo;
+
 /// Takes what a scan finds, in the order of the bytes.
 class ScanSink {
  public:
@@ -79,6 +81,8 @@ class ScanSink {
   virtual void sample(std::string_view key, std::span<const FoundField> fields) = 0;
   virtual void stated(const StatedChecksum& checksum) = 0;
   virtual void fault(Fault fault) = 0;
+  /// A field of the next sample is this file, as a whole.
+  virtual void whole_file(const FileInfo& /*file*/) {}
   /// Throws where the user has asked to stop; for a scan that goes on without samples. sample()
   /// does it too.
   virtual void check_stop() {}

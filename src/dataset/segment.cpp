@@ -7,6 +7,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/inner_path.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "dataset/segment_layout.h"
@@ -157,6 +158,7 @@ Shard Segment::shard(uint32_t number) const {
   shard.path.resize(record.path_length);
   file_->read(table(TableKind::paths).offset + record.path_offset,
               std::as_writable_bytes(std::span(shard.path)));
+  shard.path = inner_path(std::move(shard.path), path_);
   shard.size = record.size;
   shard.modified_ns = record.modified_ns;
   shard.begin = record.begin;
@@ -189,6 +191,10 @@ std::string Segment::text(TableKind texts, TableKind ends, uint64_t n, const cha
 
 std::string Segment::key(uint64_t sample) const {
   return text(TableKind::keys, TableKind::key_ends, sample, "key");
+}
+
+std::string Segment::file_path(uint64_t sample, uint32_t field, const Located& located) const {
+  return inner_path(file_name(key(sample), fields().at(field).suffixes.at(located.suffix)), path_);
 }
 
 Extent Segment::extent_of(const FieldTables& tables, uint64_t sample) const {

@@ -75,7 +75,7 @@ class Segment {
   const std::vector<Fault>& faults() const { return meta().faults; }
 
   size_t shard_count() const { return shard_count_; }
-  /// Without its view, which may be large.
+  /// Without its view, which may be large. Its path stays inside the dataset.
   Shard shard(uint32_t number) const;
   /// Shard::view of it; empty where it has none.
   std::string view(uint32_t number) const;
@@ -83,6 +83,8 @@ class Segment {
   std::optional<uint64_t> plain_size(uint32_t number) const;
   std::string key(uint64_t sample) const;
   Located locate(uint64_t sample, uint32_t field) const;
+  /// The path of a field that is a file of its own.
+  std::string file_path(uint64_t sample, uint32_t field, const Located& located) const;
   /// Says that this will be located soon.
   void prefetch(uint64_t sample, uint32_t field) const;
   Extent piece(uint64_t number) const;

@@ -252,6 +252,21 @@ TEST_F(SegmentTest, ViewsBelongToTheirShards) {
   }
 }
 
+TEST_F(SegmentTest, NoPathLeadsOutOfTheDataset) {
+  for (const char* name : {"../x.tar", "/x.tar", "a/../../x.tar", "", "a//b.tar", "a/./b.tar"}) {
+    SegmentWriter writer;
+    writer.add_shard({name, 100, 0, 0, 100, 0, Compression::none});
+    FoundField file = image(5, 10);
+    file.extent = {Container::file, 0, 5, 10, 0};
+    writer.add_sample(std::string(name) + "/key", {&file, 1});
+    write(writer, Depth::full);
+    const Segment segment(path());
+    EXPECT_THROW((void)segment.shard(0), Error) << name;
+    EXPECT_EQ(segment.key(0), std::string(name) + "/key") << "a key alone is no path";
+    EXPECT_THROW((void)segment.file_path(0, 0, segment.locate(0, 0)), Error) << name;
+  }
+}
+
 TEST_F(SegmentTest, OneExtentElsewhereIsKept) {
   SegmentWriter writer;
   writer.add_shard({"x.npy", 1 << 30, 0, 0, 1 << 30, 0, Compression::none});

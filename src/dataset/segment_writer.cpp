@@ -345,7 +345,7 @@ std::string SegmentWriter::meta() const {
 }
 
 SegmentEntry SegmentWriter::write(const std::string& directory, const std::string& stem,
-                                  Depth depth, uint32_t add_mode) const {
+                                  Depth depth, const Access& access) const {
   SegmentEntry entry;
   entry.samples = samples();
   entry.bytes = bytes_;
@@ -436,7 +436,7 @@ SegmentEntry SegmentWriter::write(const std::string& directory, const std::strin
 
   const std::vector<std::byte> front = tables.front(samples(), depth, entry.header_crc);
   entry.file = fmt::format("{}.{:08x}.seg", stem, entry.header_crc);
-  OutputFile file(directory + "/" + entry.file, add_mode);
+  OutputFile file(directory + "/" + entry.file, access);
   file.write(front);
   for (const Bytes piece : tables.pieces()) file.write(piece);
   file.commit();

@@ -68,7 +68,7 @@ class SegmentWriter {
   /// header: another content has another name, so the index in force is never disturbed. Returns
   /// what a manifest says about it.
   SegmentEntry write(const std::string& directory, const std::string& stem, Depth depth,
-                     uint32_t add_mode) const;
+                     const Access& access) const;
 
  private:
   struct Column {

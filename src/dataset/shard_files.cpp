@@ -25,7 +25,10 @@ ShardFiles::ShardFiles(FileSystem& file_system, std::vector<std::string> roots, 
       roots_(std::move(roots)),
       limit_(limit),
       views_(views),
-      staged_(std::move(staged)) {}
+      staged_(std::move(staged)) {
+  for (const std::string& root : roots_) beneath_.push_back(file_system_.beneath(root));
+  if (staged_) beneath_staged_ = file_system_.beneath(staged_->data);
+}
 
 ShardFiles::~ShardFiles() { kept_by_all -= kept_.size(); }
 
@@ -44,7 +47,7 @@ uint64_t ShardFiles::news() {
 std::unique_ptr<ReadableFile> ShardFiles::open_staged(const std::string& path,
                                                       const ExpectedFile& expected) {
   try {
-    std::unique_ptr<ReadableFile> file = file_system_.open(staged_->data + "/" + path);
+    std::unique_ptr<ReadableFile> file = beneath_staged_->open(path, Links::inside);
     const FileInfo info = file->info();
     return info.kind == FileKind::file && info.size == expected.size ? std::move(file) : nullptr;
   } catch (const Error&) {
@@ -53,17 +56,12 @@ std::unique_ptr<ReadableFile> ShardFiles::open_staged(const std::string& path,
 }
 
 std::unique_ptr<ReadableFile> ShardFiles::open_once(const std::string& path,
-                                                    const ExpectedFile& expected) {
-  if (path.starts_with('/') || ("/" + path + "/").find("/../") != std::string::npos) {
-    throw Error(
-        ErrorKind::corrupt,
-        fmt::format("{}: the index leads out of the dataset: run stoker index", printable(path)));
-  }
+                                                    const ExpectedFile& expected, Links links) {
   for (size_t i = 0; i < roots_.size(); ++i) {
     const std::string whole = roots_[i] + "/" + path;
     std::unique_ptr<ReadableFile> file;
     try {
-      file = file_system_.open(whole);
+      file = beneath_[i]->open(path, links);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::not_found) throw;
       if (i + 1 < roots_.size()) continue;
@@ -138,7 +136,7 @@ std::shared_ptr<ReadableFile> ShardFiles::open(const Segment& segment, uint32_t 
   const bool staged = nearer != nullptr;
   if (file != nullptr && !staged) return file;
   file =
-      inflate(staged ? std::move(nearer) : open_once(shard.path, expected),
+      inflate(staged ? std::move(nearer) : open_once(shard.path, expected, Links::trusted),
               roots_.front() + "/" + shard.path, shard.compression, segment.view(number), views_);
   const std::lock_guard lock(mutex_);
   const auto known = by_name_.find(name);

@@ -45,7 +45,8 @@ class ShardFiles {
   /// Throws Error(not_found) for a vanished shard, Error(corrupt) for one that has changed.
   std::shared_ptr<ReadableFile> open(const Segment& segment, uint32_t number);
   /// The same for a small file that is read once: not kept.
-  std::unique_ptr<ReadableFile> open_once(const std::string& path, const ExpectedFile& expected);
+  std::unique_ptr<ReadableFile> open_once(const std::string& path, const ExpectedFile& expected,
+                                          Links links = Links::inside);
 
  private:
   struct Kept {
@@ -66,6 +67,8 @@ class ShardFiles {
 
   FileSystem& file_system_;
   std::vector<std::string> roots_;
+  std::vector<std::unique_ptr<FilesBeneath>> beneath_;  // as roots_
+  std::unique_ptr<FilesBeneath> beneath_staged_;        // where there is a copy
   size_t limit_;
   ViewLimits views_;
   std::optional<StagedRoot> staged_;

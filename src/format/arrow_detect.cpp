@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/inner_path.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "format/arrow.h"
@@ -131,7 +132,7 @@ std::optional<Layout> detect_saved(const Source& source, std::vector<std::string
   }
   Layout layout;
   for (std::string& name : names) {
-    const std::string_view unsafe = unsafe_name(name);
+    const std::string_view unsafe = unsafe_path(name);
     const auto info =
         unsafe.empty() ? source.file_system->info(source.root + "/" + name, true) : std::nullopt;
     if (info && info->kind == FileKind::file) {

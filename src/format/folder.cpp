@@ -182,6 +182,7 @@ class FolderScan {
       if (info->kind != FileKind::file) return fault(file, "is no file any more");
       if (!info->readable)
         source_.file_system->open(path_of(file));  // throws unless it is all the same
+      sink_.whole_file(*info);
       const size_t dot = name.find('.');
       FoundField& field = fields_.emplace_back();
       if (dot != name.npos) field.suffix = name.substr(dot + 1);

@@ -15,7 +15,7 @@ constexpr int kMostSoftLinks = 16;
 constexpr size_t kLongestName = 65'536;
 
 /// Collects the links of one group. Many entries may name one long name.
-class Links {
+class GroupLinks {
  public:
   Hdf5Link& add(Hdf5Link link, uint64_t offset) {
     bytes_ += sizeof(Hdf5Link) + link.name.size() + link.target.size();
@@ -32,7 +32,8 @@ class Links {
   uint64_t bytes_ = 0;
 };
 
-void read_symbol_node(Hdf5File& file, const Hdf5LocalHeap& names, uint64_t address, Links& links) {
+void read_symbol_node(Hdf5File& file, const Hdf5LocalHeap& names, uint64_t address,
+                      GroupLinks& links) {
   Hdf5Bytes& bytes = file.bytes();
   const std::vector<std::byte> head = bytes.read(address, 8, "symbol table node");
   Hdf5Cursor cursor = bytes.cursor(head, address, "symbol table node");
@@ -59,7 +60,7 @@ void read_symbol_node(Hdf5File& file, const Hdf5LocalHeap& names, uint64_t addre
   }
 }
 
-void read_symbol_table(Hdf5File& file, const Hdf5Message& message, Links& links) {
+void read_symbol_table(Hdf5File& file, const Hdf5Message& message, GroupLinks& links) {
   Hdf5Cursor cursor = file.cursor(message, "symbol table");
   const uint64_t tree = cursor.address();
   const Hdf5LocalHeap names(file.bytes(), cursor.address());
@@ -87,7 +88,7 @@ Hdf5Link parse_link(Hdf5Cursor cursor) {
 }
 
 /// Links that lie in a heap, where there are many.
-void read_dense(Hdf5File& file, const Hdf5Message& message, Links& links) {
+void read_dense(Hdf5File& file, const Hdf5Message& message, GroupLinks& links) {
   Hdf5Cursor cursor = file.cursor(message, "link info");
   cursor.version(0, 0);
   const uint8_t flags = cursor.u8();
@@ -137,7 +138,7 @@ std::optional<std::vector<Hdf5Link>> read_hdf5_links(Hdf5File& file, const Hdf5M
   const Hdf5Message* const table = find_message(messages, Hdf5Message::symbol_table);
   const Hdf5Message* const info = find_message(messages, Hdf5Message::link_info);
   if (table == nullptr && info == nullptr) return std::nullopt;
-  Links links;
+  GroupLinks links;
   if (table != nullptr) read_symbol_table(file, *table, links);
   for (const Hdf5Message& message : messages) {
     if (message.kind != Hdf5Message::link) continue;

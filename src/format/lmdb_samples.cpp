@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "base/inner_path.h"
 #include "base/text.h"
 
 namespace stoker {

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/inner_path.h"
 #include "base/text.h"
 
 namespace stoker {
@@ -167,18 +168,6 @@ std::optional<MemberName> split_member_name(std::string_view path) {
   if (dot == base) return std::nullopt;
   if (dot == std::string_view::npos) return MemberName{path, {}};
   return MemberName{path.substr(0, dot), path.substr(dot + 1)};
-}
-
-std::string_view unsafe_name(std::string_view path) {
-  if (path.empty()) return "name is empty";
-  if (path.front() == '/') return "name is absolute";
-  if (path.find('\0') != std::string_view::npos) return "name contains a NUL byte";
-  for (size_t at = path.find(".."); at != std::string_view::npos; at = path.find("..", at + 1)) {
-    const bool begins = at == 0 || path[at - 1] == '/';
-    const bool ends = at + 2 == path.size() || path[at + 2] == '/';
-    if (begins && ends) return "name contains '..'";
-  }
-  return {};
 }
 
 std::string_view unfit_key(std::string_view key) {

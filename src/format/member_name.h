@@ -22,11 +22,8 @@ struct MemberName {
 /// Nothing where the base name begins with a dot: such files are no samples.
 std::optional<MemberName> split_member_name(std::string_view path);
 
-/// Why a name cannot be that of a member: absolute, "..", empty, NUL inside. Empty when it can.
-std::string_view unsafe_name(std::string_view path);
-
-/// Why no member name can begin with `key` and be split into that key again: unsafe, or a dot in
-/// its base name. Empty when one can.
+/// Why no member name can begin with `key` and be split into that key again: unsafe_name(), or a
+/// dot in its base name. Empty when one can.
 std::string_view unfit_key(std::string_view key);
 
 /// What a suffix says about its field.

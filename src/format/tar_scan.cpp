@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/inner_path.h"
 #include "base/text.h"
 #include "dataset/inflating_file.h"
 #include "format/pax.h"

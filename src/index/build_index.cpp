@@ -16,9 +16,11 @@
 #include "base/hash.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "dataset/index_trust.h"
 #include "index/segment_builder.h"
 #include "os/directory_lock.h"
 #include "os/output_file.h"
+#include "os/readers.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
@@ -98,18 +100,18 @@ struct BuiltPart {
 BuiltPart build_part(const Source& source, const Detected& detected, size_t number,
                      const std::string& directory, const std::set<std::string>& there,
                      const IndexOptions& options, const RowIndexWork* rows, unsigned threads,
-                     uint32_t add_mode) {
+                     uint32_t mode) {
   const Part& part = detected.layout.parts[number];
   const std::string name =
       part.shard.empty() ? fmt::format("files-{:06}", number) : segment_name(part.shard);
-  if (auto known = reusable_segments(source, part, directory, there, name, options.depth)) {
+  if (auto known = reusable_segments(source, part, directory, there, name, options.depth, mode)) {
     const uint64_t count = known->size();
     for (const SegmentEntry& entry : *known) {
       if (rows != nullptr) make_row_indexes(*rows, entry, {entry.samples, entry.bytes});
     }
     return {std::move(*known), count, 0};
   }
-  SegmentBuilder builder(source, directory, name, there, options, threads, add_mode, rows);
+  SegmentBuilder builder(source, directory, name, there, options, threads, mode, rows);
   try {
     detected.format->scan(source, detected.layout, part, builder);
   } catch (const Error& error) {
@@ -143,6 +145,12 @@ Source source_at(const DatasetPaths& paths, const std::string& list, FileSystem*
           paths.inner};
 }
 
+Readers readers_of(const std::string& directory, const Manifest& manifest) {
+  Readers readers;
+  for (const SegmentEntry& entry : manifest.segments) readers.add(directory + "/" + entry.file);
+  return readers;
+}
+
 IndexResult build_index_in(const Source& source, const Detected& detected,
                            const std::string& directory, const IndexOptions& options) {
   const std::vector<Part>& parts = detected.layout.parts;
@@ -166,9 +174,8 @@ IndexResult build_index_in(const Source& source, const Detected& detected,
   // Threads that have no part of their own help within one.
   const auto inner = static_cast<unsigned>(jobs / std::max<size_t>(1, parts.size()));
   ThreadShares shares(jobs, parts.size());
-  const RowIndexWork rows{directory,         {source.root}, options.row_index.value_or(0),
-                          &shares,           add_mode,      options.progress,
-                          source.file_system};
+  const RowIndexWork rows{directory, {source.root},    options.row_index.value_or(0),
+                          &shares,   options.progress, source.file_system};
   const bool with_rows = options.depth == Depth::full && options.row_index;
   parallel_for(parts.size(), jobs, [&](size_t i) {
     built[i] = build_part(source, detected, i, directory, there, options,
@@ -195,7 +202,9 @@ IndexResult build_index_in(const Source& source, const Detected& detected,
   keep_earlier(options.earlier.empty() ? directory : options.earlier,
                result.segments_reused == manifest.segments.size(), manifest);
   manifest.faults = result.faults.size();
-  manifest.write((fs::path(directory) / kManifestName).string(), add_mode);
+  const Access access = readers_of(directory, manifest).like(add_mode);
+  manifest.write((fs::path(directory) / kManifestName).string(), access);
+  set_access(directory, access);
   remove_stale(directory, manifest);
   result.depth = manifest.depth;
   result.samples = manifest.samples();
@@ -247,7 +256,8 @@ IndexResult build_index_at(const DatasetPaths& paths, const IndexOptions& option
   const bool disturbs = !detected.layout.classes.empty() && detected.layout.list.empty() &&
                         options.where == IndexWhere::automatic;
   bool in_cache = options.where == IndexWhere::cache || disturbs;
-  if (!in_cache && !prepare_directory(paths.beside, add_mode)) {
+  if (!in_cache && (!is_trusted_index(paths.root, paths.beside, IndexUse::write) ||
+                    !prepare_directory(paths.beside, add_mode))) {
     if (options.where == IndexWhere::beside) {
       throw Error(ErrorKind::permission,
                   fmt::format("{}: cannot be written: use --where cache", printable(paths.beside)));
@@ -255,6 +265,7 @@ IndexResult build_index_at(const DatasetPaths& paths, const IndexOptions& option
     in_cache = true;
   }
   const std::string directory = in_cache ? paths.cache : paths.beside;
+  if (in_cache) make_own_cache(directory);
   make_directories(directory, directory_mode(add_mode));
   const DirectoryLock lock(directory, DirectoryLock::Wait::yes);
   if (options.unless_present && fs::exists(fs::path(directory) / kManifestName)) {

@@ -12,6 +12,7 @@
 #include "dataset/scan.h"
 #include "format/format.h"
 #include "index/row_indexes.h"
+#include "os/readers.h"
 
 namespace stoker {
 
@@ -60,6 +61,9 @@ IndexResult build_index_at(const DatasetPaths& paths, const IndexOptions& option
 /// plans from, and `check` looks at where there is no index.
 IndexResult build_index_in(const Source& source, const Detected& detected,
                            const std::string& directory, const IndexOptions& options);
+
+/// Who may read all segments of an index, and so its manifest.
+Readers readers_of(const std::string& directory, const Manifest& manifest);
 
 /// Source for a path as the user gave it.
 Source source_at(const DatasetPaths& paths, const std::string& list, FileSystem* file_system);

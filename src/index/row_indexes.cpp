@@ -2,6 +2,7 @@
 #include "index/row_indexes.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +16,7 @@
 #include "dataset/index.h"
 #include "dataset/reader.h"
 #include "image/row_index.h"
+#include "os/readers.h"
 
 namespace stoker {
 namespace {
@@ -49,7 +51,7 @@ class RowsOfSegment {
         index_(std::make_shared<Index>(work.directory, alone(entry, segment))),
         reader_(index_, reading(work)),
         writer_(row_index_path(work.directory + "/" + entry.file), entry.header_crc, entry.samples,
-                work.add_mode) {
+                like(work.directory + "/" + entry.file)) {
     facts_.field = field;
     facts_.every = work.every;
   }
@@ -89,6 +91,13 @@ class RowsOfSegment {
     manifest.schema.fields = segment.fields();
     manifest.segments = {entry};
     return manifest;
+  }
+
+  /// For those who may read the segment.
+  static Access like(const std::string& segment) {
+    Readers readers;
+    readers.add(segment);
+    return readers.like(S_IRGRP | S_IROTH);
   }
 
   static ReaderOptions reading(const RowIndexWork& work) {

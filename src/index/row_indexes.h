@@ -51,7 +51,6 @@ struct RowIndexWork {
   std::vector<std::string> roots;  // where the shards lie
   uint32_t every = 0;
   const ThreadShares* threads = nullptr;
-  uint32_t add_mode = 0;
   Progress* progress = nullptr;
   FileSystem* file_system = nullptr;  // the real one
 };

@@ -40,7 +40,7 @@ class RowIndexesMade : public testing::Test {
   }
 
   RowIndexWork work(Progress& progress) const {
-    return {scratch_.path(), {scratch_.path()}, 4, &shares_, 0, &progress, nullptr};
+    return {scratch_.path(), {scratch_.path()}, 4, &shares_, &progress, nullptr};
   }
   std::string path() const { return row_index_path(scratch_.path() + "/" + entry_.file); }
 

@@ -20,14 +20,14 @@ namespace fs = std::filesystem;
 
 SegmentBuilder::SegmentBuilder(const Source& source, std::string directory, std::string name,
                                const std::set<std::string>& there, const IndexOptions& options,
-                               unsigned threads, uint32_t add_mode, const RowIndexWork* rows)
+                               unsigned threads, uint32_t mode, const RowIndexWork* rows)
     : source_(source),
       directory_(std::move(directory)),
       name_(std::move(name)),
       there_(there),
       options_(options),
       threads_(threads),
-      add_mode_(add_mode),
+      mode_(mode),
       rows_(rows) {}
 
 std::string SegmentBuilder::stem(const std::string& name, size_t number) {
@@ -35,6 +35,10 @@ std::string SegmentBuilder::stem(const std::string& name, size_t number) {
 }
 
 uint32_t SegmentBuilder::shard(const Shard& shard) {
+  if (shards_.empty() || shards_.back().path != shard.path) {
+    const auto file = source_.file_system->info(source_.root + "/" + shard.path, true);
+    if (file) readers_.add(*file);
+  }
   shards_.push_back(shard);
   covered_.push_back(shard.begin);
   return segment_.add_shard(shard);
@@ -203,13 +207,13 @@ bool SegmentBuilder::completed_before(const std::string& path) {
 
 SegmentEntry SegmentBuilder::complete(SegmentWriter& segment,
                                       std::span<const StatedChecksum> stated,
-                                      const std::string& stem, Depth depth) {
-  if (depth != Depth::full) return segment.write(directory_, stem, depth, add_mode_);
+                                      const std::string& stem, Depth depth, const Access& access) {
+  if (depth != Depth::full) return segment.write(directory_, stem, depth, access);
   const bool with_rows = rows_ != nullptr && photo_field(segment.fields());
   Progress before;
   before.whole = options_.progress;
   complete_segment(segment, source_, stated, threads_, with_rows ? &before : options_.progress);
-  SegmentEntry entry = segment.write(directory_, stem, depth, add_mode_);
+  SegmentEntry entry = segment.write(directory_, stem, depth, access);
   if (with_rows) make_row_indexes(*rows_, entry, {before.samples, before.bytes});
   return entry;
 }
@@ -226,12 +230,14 @@ void SegmentBuilder::close() {
   }
   if (!complete.empty()) {
     ++reused;
+    set_access(complete, readers_.like(mode_));
+    set_access(row_index_path(complete), readers_.like(mode_));
     const SegmentEntry& entry = entries.emplace_back(entry_of(complete, Segment(complete)));
     if (rows_ != nullptr) make_row_indexes(*rows_, entry, {entry.samples, entry.bytes});
   } else {
-    auto work = [this, stem, depth, segment = std::move(segment_),
+    auto work = [this, stem, depth, access = readers_.like(mode_), segment = std::move(segment_),
                  stated = std::move(stated_)]() mutable {
-      return this->complete(segment, stated, stem, depth);
+      return this->complete(segment, stated, stem, depth, access);
     };
     // The scan goes on meanwhile; one segment at a time bounds the memory.
     pending_ =
@@ -328,15 +334,18 @@ std::optional<SegmentEntry> still_right(const std::string& path,
 std::optional<std::vector<SegmentEntry>> reusable_segments(const Source& source, const Part& part,
                                                            const std::string& directory,
                                                            const std::set<std::string>& there,
-                                                           const std::string& name, Depth depth) {
+                                                           const std::string& name, Depth depth,
+                                                           uint32_t mode) {
   if (part.shard.empty()) return std::nullopt;
   std::map<std::string, FileInfo> files;
+  Readers readers;
   std::vector<std::string> paths = part.beside;
   paths.push_back(part.shard);
   for (const std::string& path : paths) {
     const std::optional<FileInfo> now = source.file_system->info(source.root + "/" + path, true);
     if (!now) return std::nullopt;
     files[path] = *now;
+    readers.add(*now);
   }
   std::vector<SegmentEntry> entries;
   Ranges ranges;
@@ -350,6 +359,11 @@ std::optional<std::vector<SegmentEntry>> reusable_segments(const Source& source,
     if (!found) return std::nullopt;
     entries.push_back(std::move(*found));
   } while (!cover_all(ranges, files));
+  for (const SegmentEntry& entry : entries) {
+    for (const std::string& file : {entry.file, row_index_path(entry.file)}) {
+      set_access(directory + "/" + file, readers.like(mode));
+    }
+  }
   return entries;
 }
 

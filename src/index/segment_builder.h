@@ -14,6 +14,7 @@
 #include "dataset/segment_writer.h"
 #include "format/format.h"
 #include "index/build_index.h"
+#include "os/readers.h"
 
 namespace stoker {
 
@@ -21,10 +22,11 @@ namespace stoker {
 class SegmentBuilder final : public ScanSink {
  public:
   /// Segments go to `directory` as NAME.000.CRC.seg, NAME.001.CRC.seg, …; `there` are the names of
-  /// the files in it. Photos of full segments get the row indexes of `rows`, where given.
+  /// the files in it. Photos of full segments get the row indexes of `rows`, where given. `mode` is
+  /// that of the directory that the data is in: see Readers.
   SegmentBuilder(const Source& source, std::string directory, std::string name,
                  const std::set<std::string>& there, const IndexOptions& options, unsigned threads,
-                 uint32_t add_mode, const RowIndexWork* rows = nullptr);
+                 uint32_t mode, const RowIndexWork* rows = nullptr);
 
   uint32_t shard(const Shard& shard) override;
   uint32_t codecs(std::span<const Codec> chain) override;
@@ -35,6 +37,7 @@ class SegmentBuilder final : public ScanSink {
   void check_stop() override {
     if (options_.progress != nullptr) options_.progress->check_stop();
   }
+  void whole_file(const FileInfo& file) override { readers_.add(file); }
   void hidden(uint64_t) override { ++hidden_names; }
   unsigned threads() const override { return threads_; }
   bool takes_views() const override { return options_.views; }
@@ -62,7 +65,7 @@ class SegmentBuilder final : public ScanSink {
   Extent localised(Extent extent);
   void close();
   SegmentEntry complete(SegmentWriter& segment, std::span<const StatedChecksum> stated,
-                        const std::string& stem, Depth depth);
+                        const std::string& stem, Depth depth, const Access& access);
   /// Until the segment that is being written is complete.
   void wait();
   /// Whether an earlier run has left a full segment of exactly these files.
@@ -75,8 +78,9 @@ class SegmentBuilder final : public ScanSink {
   const std::set<std::string>& there_;
   const IndexOptions& options_;
   unsigned threads_;
-  uint32_t add_mode_;
+  uint32_t mode_;
   const RowIndexWork* rows_;
+  Readers readers_;  // of all that was found so far
   SegmentWriter segment_;
   std::vector<StatedChecksum> stated_;
   std::vector<Shard> shards_;      // begin: of what the current segment covers
@@ -94,7 +98,8 @@ class SegmentBuilder final : public ScanSink {
 std::optional<std::vector<SegmentEntry>> reusable_segments(const Source& source, const Part& part,
                                                            const std::string& directory,
                                                            const std::set<std::string>& there,
-                                                           const std::string& name, Depth depth);
+                                                           const std::string& name, Depth depth,
+                                                           uint32_t mode);
 
 /// What the segments of a shard are named after: its path, where a file can be named so.
 std::string segment_name(const std::string& shard);

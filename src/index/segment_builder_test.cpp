@@ -140,11 +140,11 @@ TEST_F(SegmentBuilderTest, FieldsInSeveralShardsAreSplitSideBySide) {
     part.shard = "a.npy";
     part.beside = {"b.npy"};
     const auto there = names_in(directory_);
-    const auto again = reusable_segments(source_, part, directory_, there, "a", depth);
+    const auto again = reusable_segments(source_, part, directory_, there, "a", depth, 0);
     ASSERT_TRUE(again);
     EXPECT_EQ(again->size(), 3U);
     part.beside.clear();  // another set of files
-    EXPECT_FALSE(reusable_segments(source_, part, directory_, there, "a", depth));
+    EXPECT_FALSE(reusable_segments(source_, part, directory_, there, "a", depth, 0));
   }
 }
 

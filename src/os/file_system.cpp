@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "os/open_beneath.h"
 
 namespace stoker {
 namespace {
@@ -63,6 +64,7 @@ FileInfo info_of(const struct stat& status) {
           static_cast<uint64_t>(status.st_size),
           int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
           status.st_mode & 07777U,
+          status.st_gid,
           status.st_dev,
           status.st_ino,
           readable_by_us(status)};
@@ -143,13 +145,44 @@ class RealFile final : public ReadableFile {
   std::string path_;
 };
 
+// Never block on a fifo that took a file's place.
+constexpr int kRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
+/// For a file system that says nothing about links: a fake one.
+class PlainBeneath final : public FilesBeneath {
+ public:
+  PlainBeneath(FileSystem& file_system, std::string directory)
+      : file_system_(file_system), directory_(std::move(directory)) {}
+  std::unique_ptr<ReadableFile> open(const std::string& name, Links /*links*/) override {
+    return file_system_.open(directory_ + "/" + name);
+  }
+
+ private:
+  FileSystem& file_system_;
+  std::string directory_;
+};
+
+class RealBeneath final : public FilesBeneath {
+ public:
+  explicit RealBeneath(std::string directory) : opener_(std::move(directory)) {}
+  std::unique_ptr<ReadableFile> open(const std::string& name, Links links) override {
+    return std::make_unique<RealFile>(opener_.open(name, kRead, links), opener_.path_of(name));
+  }
+
+ private:
+  OpenBeneath opener_;
+};
+
 class RealFileSystem final : public FileSystem {
  public:
   std::unique_ptr<ReadableFile> open(const std::string& path) override {
-    // Never block on a fifo that took a file's place.
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int descriptor = ::open(path.c_str(), kRead);
     if (descriptor < 0) throw system_error(path, "cannot open", errno);
     return std::make_unique<RealFile>(descriptor, path);
+  }
+
+  std::unique_ptr<FilesBeneath> beneath(const std::string& directory) override {
+    return std::make_unique<RealBeneath>(directory);
   }
 
   std::optional<FileInfo> info(const std::string& path, bool follow_links) override {
@@ -180,6 +213,10 @@ class RealFileSystem final : public FileSystem {
 };
 
 }  // namespace
+
+std::unique_ptr<FilesBeneath> FileSystem::beneath(const std::string& directory) {
+  return std::make_unique<PlainBeneath>(*this, directory);
+}
 
 std::vector<DirectoryEntry> FileSystem::list(const std::string& directory) {
   std::vector<DirectoryEntry> entries;

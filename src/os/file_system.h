@@ -21,6 +21,7 @@ struct FileInfo {
   uint64_t size = 0;
   int64_t modified_ns = 0;
   uint32_t mode = 0;  // permission bits
+  uint32_t group = 0;
   uint64_t device = 0, inode = 0;
   /// As owner, group and mode have it for this process; an access list may say otherwise.
   bool readable = true;
@@ -42,11 +43,30 @@ class ReadableFile {
   virtual FileInfo info() = 0;
 };
 
+/// Which links are followed where a name, that an index gave, is opened.
+enum class Links : uint8_t {
+  inside,   // those that stay below the directory
+  trusted,  // and those out of it that are ours or root's, or lead to a file that is no secret of
+            // ours: one of the link's owner, or of a third user who lets others read it
+};
+
+/// A directory whose files are opened by names from an index. Whatever the names and links in it
+/// say, nothing else is opened. Safe to use from many threads at once.
+class FilesBeneath {
+ public:
+  virtual ~FilesBeneath() = default;
+  /// Throws Error(permission) where a link leads out that is not followed, else as
+  /// FileSystem::open().
+  virtual std::unique_ptr<ReadableFile> open(const std::string& name, Links links) = 0;
+};
+
 /// Where data is read from. Tests put a fake in its place that counts reads and makes them fail.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
   virtual std::unique_ptr<ReadableFile> open(const std::string& path) = 0;
+  /// The directory need not exist before the first open().
+  virtual std::unique_ptr<FilesBeneath> beneath(const std::string& directory);
   /// Nothing where no such file exists; follows links when asked to.
   virtual std::optional<FileInfo> info(const std::string& path, bool follow_links) = 0;
   using EachEntry = std::function<void(std::string_view name, FileKind kind)>;

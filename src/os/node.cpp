@@ -57,11 +57,21 @@ std::string environment(const char* name) {
 
 namespace {
 
+/// Not a directory that others write to: what is in it is believed.
+std::string home_of_user() {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> room(16384);
+  const int failed = ::getpwuid_r(::geteuid(), &entry, room.data(), room.size(), &found);
+  return failed == 0 && found != nullptr ? entry.pw_dir : "/nonexistent";
+}
+
 std::string below_home(const char* variable, const char* name) {
   const std::string directory = environment(variable);
   if (!directory.empty()) return directory;
-  const std::string home = environment("HOME");
-  return (home.empty() ? "/tmp" : home) + "/" + name;
+  std::string home = environment("HOME");
+  if (home.empty()) home = home_of_user();
+  return home + "/" + name;
 }
 
 }  // namespace

@@ -25,6 +25,22 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
+/// False and errno where that fails.
+bool give_access(int descriptor, const Access& access) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) return false;
+  const uint32_t is = status.st_mode & 07777U;
+  uint32_t add = access.add;
+  if (S_ISDIR(status.st_mode)) add |= (add & 0444U) >> 2;
+  uint32_t wanted = (is | add) & (access.keep | ~0777U);
+  const bool other_group = access.group >= 0 && status.st_gid != access.group;
+  if (other_group && (wanted & S_IRWXG) != 0 &&
+      ::fchown(descriptor, static_cast<uid_t>(-1), static_cast<gid_t>(access.group)) != 0) {
+    wanted &= ~static_cast<uint32_t>(S_IRWXG);  // members of its group need not be of that one
+  }
+  return wanted == is || ::fchmod(descriptor, wanted) == 0;
+}
+
 }  // namespace
 
 std::string OutputFile::temporary_name(const std::string& path) {
@@ -32,7 +48,7 @@ std::string OutputFile::temporary_name(const std::string& path) {
   return (whole.parent_path() / ("." + whole.filename().string() + ".stoker-tmp")).string();
 }
 
-OutputFile::OutputFile(std::string path, uint32_t add_mode)
+OutputFile::OutputFile(std::string path, const Access& access)
     : path_(std::move(path)), temporary_(temporary_name(path_)) {
   // A file of its own: whoever was at it before us may still be, on a node that was given up. What
   // both write to one file has holes where one of them began anew.
@@ -41,15 +57,11 @@ OutputFile::OutputFile(std::string path, uint32_t add_mode)
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0) throw system_error(temporary_, "cannot create", errno);
-  if (add_mode != 0) {
-    struct stat status {};
-    if (::fstat(descriptor_, &status) != 0 ||
-        ::fchmod(descriptor_, (status.st_mode & 07777U) | add_mode) != 0) {
-      const int cause = errno;
-      ::close(descriptor_);
-      ::unlink(temporary_.c_str());
-      throw system_error(temporary_, "cannot set permissions", cause);
-    }
+  if (!give_access(descriptor_, access)) {
+    const int cause = errno;
+    ::close(descriptor_);
+    ::unlink(temporary_.c_str());
+    throw system_error(temporary_, "cannot set permissions", cause);
   }
 }
 
@@ -114,8 +126,18 @@ void OutputFile::commit() {
   sync_directory(parent_of(path_));
 }
 
-void write_file(const std::string& path, Bytes contents, uint32_t add_mode) {
-  OutputFile file(path, add_mode);
+void set_access(const std::string& path, const Access& access) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return;
+  struct stat status {};
+  if (::fstat(file, &status) == 0 && status.st_uid == ::geteuid()) {
+    (void)give_access(file, access);
+  }
+  ::close(file);
+}
+
+void write_file(const std::string& path, Bytes contents, const Access& access) {
+  OutputFile file(path, access);
   file.write(contents);
   file.commit();
 }

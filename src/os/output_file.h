@@ -8,12 +8,20 @@
 
 namespace stoker {
 
+/// The permission bits of a new file or directory: as the umask gives them, changed by this.
+struct Access {
+  Access(uint32_t added = 0) : add(added) {}  // NOLINT(google-explicit-constructor)
+
+  uint32_t add = 0;      // given whatever the umask says
+  uint32_t keep = 0777;  // and none but these
+  int64_t group = -1;    // whom the bits of the group are for; -1: the group that the file has
+};
+
 /// A file that appears under its name only when it is whole: written beside it under a hidden
 /// temporary name, synced, then renamed. Without commit() nothing is left behind.
 class OutputFile {
  public:
-  /// Permission bits as the umask gives them, plus `add_mode`.
-  explicit OutputFile(std::string path, uint32_t add_mode = 0);
+  explicit OutputFile(std::string path, const Access& access = {});
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -40,7 +48,10 @@ class OutputFile {
 };
 
 /// Writes `contents` to `path` the same way.
-void write_file(const std::string& path, Bytes contents, uint32_t add_mode = 0);
+void write_file(const std::string& path, Bytes contents, const Access& access = {});
+/// Gives a file or directory of ours that exists the permission bits of a new one; those of others,
+/// and what links lead to, stay as they are.
+void set_access(const std::string& path, const Access& access);
 /// All of a file that is not expected to be large; Error(corrupt) above `limit` bytes.
 std::string read_file(const std::string& path, uint64_t limit);
 /// Like mkdir -p; permission bits of new directories as the umask gives them, plus `add_mode`.

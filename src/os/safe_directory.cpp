@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/inner_path.h"
 #include "base/text.h"
 #include "os/node.h"
 
@@ -78,6 +79,10 @@ void empty_directory(int descriptor, const std::string& path, dev_t device) {
   }
 }
 
+bool is_component(const std::string& name) {
+  return name.find('/') == std::string::npos && unsafe_path(name).empty();
+}
+
 }  // namespace
 
 SafeDirectory::SafeDirectory(const std::string& path)
@@ -120,8 +125,15 @@ void SafeDirectory::set_group(gid_t group) const {
   }
 }
 
+/// What others wrote, a claim say, may say anything.
+const char* SafeDirectory::component(const std::string& name) const {
+  if (is_component(name)) return name.c_str();
+  throw Error(ErrorKind::corrupt, fmt::format("{}: '{}' is no name of a file in it",
+                                              printable(path_), printable(name)));
+}
+
 std::optional<SafeDirectory> SafeDirectory::find(const std::string& name) const {
-  const int found = ::openat(descriptor_, name.c_str(), kDirectory | O_NOFOLLOW);
+  const int found = ::openat(descriptor_, component(name), kDirectory | O_NOFOLLOW);
   if (found >= 0) return SafeDirectory(found, shown(name));
   if (errno == ENOENT) return std::nullopt;
   if (errno == ELOOP || errno == ENOTDIR) {
@@ -136,7 +148,7 @@ std::optional<SafeDirectory> SafeDirectory::find(const std::string& name) const 
 SafeDirectory SafeDirectory::make(const std::string& name, uint32_t mode) const {
   for (;;) {
     if (auto found = find(name)) return std::move(*found);
-    if (::mkdirat(descriptor_, name.c_str(), mode & 0777U) == 0) {
+    if (::mkdirat(descriptor_, component(name), mode & 0777U) == 0) {
       auto made = find(name);
       if (!made) continue;
       // As asked for, whatever the umask.
@@ -165,6 +177,7 @@ std::vector<DirectoryEntry> SafeDirectory::list() const {
 
 std::optional<FileInfo> SafeDirectory::info(const std::string& name) const {
   struct stat status {};
+  if (name != "." && !is_component(name)) return std::nullopt;
   if (::fstatat(descriptor_, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT) return std::nullopt;
     throw system_error(shown(name), "cannot stat", errno);
@@ -181,13 +194,14 @@ std::optional<FileInfo> SafeDirectory::info(const std::string& name) const {
 
 std::optional<Ownership> SafeDirectory::ownership(const std::string& name) const {
   struct stat status {};
-  if (::fstatat(descriptor_, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  if (::fstatat(descriptor_, component(name), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return std::nullopt;
   return ownership_of(status);
 }
 
 int SafeDirectory::create(const std::string& name, uint32_t mode) const {
-  const int made =
-      ::openat(descriptor_, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+  const int made = ::openat(descriptor_, component(name),
+                            O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   if (made < 0 && errno != EEXIST) throw system_error(shown(name), "cannot create", errno);
   if (made >= 0) (void)::fchmod(made, mode);  // whatever the umask
   return made;
@@ -195,7 +209,7 @@ int SafeDirectory::create(const std::string& name, uint32_t mode) const {
 
 void SafeDirectory::give_file(const std::string& name, gid_t group, uint32_t mode) const {
   const int file =
-      ::openat(descriptor_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+      ::openat(descriptor_, component(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) throw system_error(shown(name), "cannot open", errno);
   const Closer closer{file};
   if (::fchown(file, static_cast<uid_t>(-1), group) != 0 || ::fchmod(file, mode) != 0) {
@@ -204,21 +218,21 @@ void SafeDirectory::give_file(const std::string& name, gid_t group, uint32_t mod
 }
 
 bool SafeDirectory::mark(const std::string& name, const std::string& text) const {
-  if (::symlinkat(text.c_str(), descriptor_, name.c_str()) == 0) return true;
+  if (::symlinkat(text.c_str(), descriptor_, component(name)) == 0) return true;
   if (errno != EEXIST) throw system_error(shown(name), "cannot create", errno);
   return false;
 }
 
 std::optional<std::string> SafeDirectory::read_mark(const std::string& name) const {
   std::array<char, PATH_MAX> text{};
-  const ssize_t length = ::readlinkat(descriptor_, name.c_str(), text.data(), text.size());
+  const ssize_t length = ::readlinkat(descriptor_, component(name), text.data(), text.size());
   if (length < 0) return std::nullopt;
   return std::string(text.data(), static_cast<size_t>(length));
 }
 
 std::optional<std::string> SafeDirectory::read(const std::string& name, uint64_t limit) const {
   const int file =
-      ::openat(descriptor_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+      ::openat(descriptor_, component(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) {
     if (errno == ENOENT) return std::nullopt;
     throw system_error(shown(name), "cannot open", errno);
@@ -237,18 +251,18 @@ std::optional<std::string> SafeDirectory::read(const std::string& name, uint64_t
 }
 
 bool SafeDirectory::touch(const std::string& name) const {
-  return ::utimensat(descriptor_, name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW) == 0 ||
+  return ::utimensat(descriptor_, component(name), nullptr, AT_SYMLINK_NOFOLLOW) == 0 ||
          errno != ENOENT;
 }
 
 void SafeDirectory::remove(const std::string& name) const {
-  if (::unlinkat(descriptor_, name.c_str(), 0) != 0 && errno != ENOENT) {
+  if (::unlinkat(descriptor_, component(name), 0) != 0 && errno != ENOENT) {
     throw system_error(shown(name), "cannot remove", errno);
   }
 }
 
 void SafeDirectory::remove_empty(const std::string& name) const {
-  if (::unlinkat(descriptor_, name.c_str(), AT_REMOVEDIR) == 0) return;
+  if (::unlinkat(descriptor_, component(name), AT_REMOVEDIR) == 0) return;
   if (errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST) return;
   throw system_error(shown(name), "cannot remove", errno);
 }
@@ -260,14 +274,14 @@ void SafeDirectory::remove_tree(const std::string& name) const {
   const std::optional<SafeDirectory> inner = find(name);
   if (!inner || inner->device() != device()) return;
   empty_directory(inner->descriptor_, inner->path_, inner->device());
-  if (::unlinkat(descriptor_, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+  if (::unlinkat(descriptor_, component(name), AT_REMOVEDIR) != 0 && errno != ENOENT) {
     throw system_error(shown(name), "cannot remove", errno);
   }
 }
 
 void SafeDirectory::rename(const std::string& name, const SafeDirectory& to,
                            const std::string& new_name) const {
-  if (::renameat(descriptor_, name.c_str(), to.descriptor_, new_name.c_str()) != 0) {
+  if (::renameat(descriptor_, component(name), to.descriptor_, component(new_name)) != 0) {
     throw system_error(to.shown(new_name), "cannot rename into place", errno);
   }
 }

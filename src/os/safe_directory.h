@@ -20,7 +20,8 @@ struct Ownership {
 };
 
 /// A directory that is held open, for places where anybody may write: what is checked is what is
-/// used, whatever others rename meanwhile. Names are single components, and no link is followed.
+/// used, whatever others rename meanwhile. Names are single components, others are Error(corrupt),
+/// and no link is followed.
 class SafeDirectory {
  public:
   /// Links on the way there are followed: whoever named the path meant them.
@@ -43,7 +44,7 @@ class SafeDirectory {
   SafeDirectory make_parents(const std::string& path, uint32_t mode) const;
 
   std::vector<DirectoryEntry> list() const;
-  /// Of the entry itself; nothing where there is none.
+  /// Of the entry itself, or "."; nothing where there is none.
   std::optional<FileInfo> info(const std::string& name) const;
   std::optional<Ownership> ownership(const std::string& name) const;
 
@@ -77,6 +78,8 @@ class SafeDirectory {
  private:
   SafeDirectory(int descriptor, std::string path)
       : descriptor_(descriptor), path_(std::move(path)) {}
+  /// The name itself. Throws Error(corrupt) where it is not one component.
+  const char* component(const std::string& name) const;
   std::string shown(const std::string& name) const { return path_ + "/" + name; }
 
   int descriptor_ = -1;

@@ -90,6 +90,22 @@ TEST_F(SafeDirectoryTest, ReadsSmallFilesOnly) {
   EXPECT_THROW(directory_.read("large", 5), Error);
 }
 
+TEST_F(SafeDirectoryTest, NamesAreSingleComponents) {
+  directory_.make("inner", 0700);
+  write("file", "x");
+  const SafeDirectory inner = directory_.make("inner", 0700);
+  for (const std::string name : {"../file", "..", "", "a/b", "/etc"}) {
+    EXPECT_THROW(inner.remove(name), Error) << name;
+    EXPECT_THROW(inner.create(name, 0600), Error) << name;
+    EXPECT_THROW(inner.read(name, 100), Error) << name;
+    EXPECT_THROW((void)inner.find(name), Error) << name;
+    EXPECT_THROW(inner.rename("x", directory_, name), Error) << name;
+    EXPECT_FALSE(inner.info(name)) << name;
+    inner.remove_tree(name);
+  }
+  EXPECT_TRUE(fs::exists(scratch_.path() + "/file"));
+}
+
 TEST_F(SafeDirectoryTest, RemovesWhatIsEmptyAlone) {
   directory_.make("empty", 0700);
   directory_.make("full", 0700);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "dataset/manifest.h"
 #include "os/output_file.h"
@@ -28,6 +29,10 @@ struct Destination {
   }
 };
 
+/// Throws Error(permission) where one of the directories that `names` lead through, one in the
+/// other, is a link: somebody may have put it there, and nothing is written or removed through it.
+/// Empty names are passed over.
+void refuse_links(const Destination& destination, const std::vector<std::string>& names);
 /// The plan is not needed any more.
 void remove_plan(const Destination& destination);
 /// A directory of ours that has nothing in it any more.

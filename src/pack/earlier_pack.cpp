@@ -85,7 +85,7 @@ std::optional<PackResult> complete_already(const Destination& destination, const
     const Manifest manifest = Manifest::read(path);
     if (manifest.origin.empty()) return std::nullopt;
     const Json origin = parse_json(manifest.origin);
-    if (origin.at("options") != wanted) return std::nullopt;
+    if (!origin.is_object() || origin.value("options", Json()) != wanted) return std::nullopt;
     fingerprint = checked<uint64_t>(origin.at("fingerprint"));
     completed = real_file_system().info(path, true).value_or(FileInfo{}).modified_ns;
     result.filtered = checked<uint64_t>(origin.at("filtered"));

@@ -244,7 +244,9 @@ void write_manifest(const Destination& destination, const Plan& plan, size_t num
   }
   if (!plan.lossy.empty()) origin["lossy"] = plan.lossy;
   manifest.origin = origin.dump();
-  manifest.write(index + "/" + kManifestName, 0);
+  const Access access = readers_of(index, manifest).at_most();
+  manifest.write(index + "/" + kManifestName, access);
+  set_access(index, access);
   result.row_index.add(row_index_summary(index, manifest.segments));
   result.samples += manifest.samples();
   result.shards += manifest.shards();
@@ -295,6 +297,14 @@ std::vector<Task> tasks_of(const Plan& plan) {
   return tasks;
 }
 
+/// Nothing is written through a link that lies in the destination.
+void refuse_links_in(const Destination& destination, const Plan& plan) {
+  refuse_links(destination, {kIndexDirectory, "pack"});
+  for (const PlannedDataset& dataset : plan.datasets) {
+    refuse_links(destination, {dataset.directory, kIndexDirectory});
+  }
+}
+
 /// Writes the shards of one part. Whoever made the plan has seen the source: what has changed since
 /// is noticed when it is read.
 PackResult pack_part(const Work& work, const PackOptions& options) {
@@ -305,6 +315,7 @@ PackResult pack_part(const Work& work, const PackOptions& options) {
                             "instead of --part first",
                             printable(work.destination.root)));
   }
+  refuse_links_in(work.destination, *plan);
   PackResult result = begin_result(work, *plan);
   result.unfinished = true;
   std::vector<Task> mine;
@@ -333,6 +344,10 @@ PackResult pack_all(const Work& work, const PackOptions& options) {
   const Destination& destination = work.destination;
   const NewDirectory created(destination.root);
   const DirectoryLock lock(destination.root);
+  refuse_links(destination, {kIndexDirectory, "pack"});
+  for (const auto& [split, share] : options.split) {
+    refuse_links(destination, {split, kIndexDirectory});
+  }
   fs::remove_all(destination.new_plan);  // planning was interrupted
   fs::remove_all(destination.old_plan);
   if (!options.overwrite && !fs::exists(destination.plan)) {
@@ -348,6 +363,7 @@ PackResult pack_all(const Work& work, const PackOptions& options) {
   const WriteFormat& write = *work.format->write;
   if (!plan) plan = begin_anew(work.source, work.paths, write, work.name, destination, options);
   PackResult result = begin_result(work, *plan);
+  refuse_links_in(destination, *plan);
   for (const PlannedDataset& dataset : plan->datasets) {
     make_directories(destination.dataset(dataset.directory) + "/" + kIndexDirectory);
   }

@@ -86,8 +86,8 @@ constexpr uint64_t kMaxShardSamples = uint64_t{1} << 18;
 /// Cuts the stream of samples of one dataset into shards and writes its order.
 class DatasetPlanner {
  public:
-  DatasetPlanner(const std::string& path, uint64_t shard_size)
-      : file_(path), shard_size_(shard_size) {}
+  DatasetPlanner(const std::string& path, uint64_t shard_size, const Access& access)
+      : file_(path, access), shard_size_(shard_size) {}
 
   void add(uint64_t sample, uint64_t bytes) {
     PlannedShard& open = shards.back();
@@ -294,8 +294,9 @@ void take_over_segments(const std::string& source_index, const std::string& dire
     if (manifest.depth != Depth::full || manifest.faults != 0) return;
     make_directories(directory);
     for (const SegmentEntry& segment : manifest.segments) {
-      fs::copy_file(fs::path(source_index) / segment.file, fs::path(directory) / segment.file,
-                    fs::copy_options::skip_existing);
+      const fs::path from = fs::path(source_index) / segment.file;
+      if (!fs::is_regular_file(fs::symlink_status(from))) return;  // a link may lead anywhere
+      fs::copy_file(from, fs::path(directory) / segment.file, fs::copy_options::skip_existing);
     }
   } catch (const std::exception&) {  // none there, or damaged: the source is scanned
   }
@@ -401,11 +402,14 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
   ReaderOptions reading;
   reading.fetch_inline = true;
   const Reader reader(index, reading);
+  // The plan names samples of the source: it is for those who may read them.
+  const Access access = readers_of(directory + "/source", index->manifest()).at_most();
+  set_access(directory, access);
   std::vector<std::unique_ptr<DatasetPlanner>> planners;
   const size_t count = std::max<size_t>(1, options.split.size());
   for (size_t i = 0; i < count; ++i) {
-    planners.push_back(
-        std::make_unique<DatasetPlanner>(Plan::order_path(directory, i), options.shard_size));
+    planners.push_back(std::make_unique<DatasetPlanner>(Plan::order_path(directory, i),
+                                                        options.shard_size, access));
   }
   const Conversion conversion = conversion_of(*index, write, options);
   plan.lossy = conversion.lossy();
@@ -428,7 +432,7 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
     }
     plan.datasets.push_back(std::move(dataset));
   }
-  plan.write(directory);
+  plan.write(directory, access);
   return plan;
 }
 

@@ -45,7 +45,7 @@ struct Plan {
   std::vector<std::string> endings;  // of the files of a shard, behind its name
   std::vector<std::string> lossy;    // fields that the format cannot store, and why
 
-  void write(const std::string& directory) const;
+  void write(const std::string& directory, const Access& access) const;
   /// Reads what write() left; nothing where there is no complete plan.
   static std::optional<Plan> read(const std::string& directory);
   /// The file that the order of a dataset's samples is in.

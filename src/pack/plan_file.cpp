@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/inner_path.h"
 #include "base/text.h"
 #include "os/file_system.h"
 #include "os/output_file.h"
@@ -42,6 +44,40 @@ Json to_json(const Plan& plan) {
   return json;
 }
 
+/// A plan comes from whoever can write to the destination: it may name what `pack` would write
+/// there, and nothing else.
+class NamesInPlan {
+ public:
+  explicit NamesInPlan(std::string path) : path_(std::move(path)) {}
+
+  void check(const Plan& plan) const {
+    if (!plan.options.is_object()) refuse("it has no options");
+    if (plan.datasets.empty() || plan.endings.empty()) refuse("it names no files");
+    for (const PlannedDataset& dataset : plan.datasets) {
+      if (!dataset.directory.empty()) check(dataset.directory);
+      for (const PlannedShard& shard : dataset.shards) {
+        for (const std::string& ending : plan.endings) check(shard.name + ending);
+        if (shard.first > shard.last) refuse("a shard ends before it begins");
+      }
+    }
+  }
+
+ private:
+  /// A shard's file or a split's directory: one component that is not hidden.
+  void check(const std::string& name) const {
+    std::string_view why = unsafe_path(name);
+    if (why.empty() && name.find('/') != std::string::npos) why = "name is a path";
+    if (why.empty() && name.starts_with('.')) why = "name begins with a dot";
+    if (!why.empty()) refuse(fmt::format("it names '{}': {}", printable(name), why));
+  }
+
+  [[noreturn]] void refuse(std::string_view why) const {
+    throw Error(ErrorKind::corrupt, damaged_plan(path_, why));
+  }
+
+  std::string path_;
+};
+
 }  // namespace
 
 std::string damaged_plan(const std::string& path, std::string_view why) {
@@ -54,8 +90,8 @@ std::string Plan::order_path(const std::string& directory, size_t dataset) {
   return fmt::format("{}/order-{}", directory, dataset);
 }
 
-void Plan::write(const std::string& directory) const {
-  write_file(plan_path(directory), as_bytes(to_json(*this).dump(1) + "\n"));
+void Plan::write(const std::string& directory, const Access& access) const {
+  write_file(plan_path(directory), as_bytes(to_json(*this).dump(1) + "\n"), access);
 }
 
 std::optional<Plan> Plan::read(const std::string& directory) {
@@ -84,6 +120,7 @@ std::optional<Plan> Plan::read(const std::string& directory) {
              checked<uint64_t>(shard.at("bytes")), checked<uint32_t>(shard.at("order_crc"))});
       }
     }
+    NamesInPlan(plan_path(directory)).check(plan);
     return plan;
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::corrupt, damaged_plan(plan_path(directory), error.what()));
@@ -93,9 +130,12 @@ std::optional<Plan> Plan::read(const std::string& directory) {
 std::vector<uint64_t> Plan::order(const std::string& directory, size_t dataset,
                                   const PlannedShard& shard) {
   const std::string path = order_path(directory, dataset);
+  const auto file = real_file_system().open(path);
+  if (shard.last > file->info().size / sizeof(uint64_t)) {
+    throw Error(ErrorKind::corrupt, damaged_plan(path, "it is truncated"));
+  }
   std::vector<uint64_t> samples(shard.last - shard.first);
   const MutableBytes bytes = std::as_writable_bytes(std::span(samples));
-  const auto file = real_file_system().open(path);
   if (file->read_at(shard.first * sizeof(uint64_t), bytes) != bytes.size() ||
       crc32c(bytes) != shard.order_crc) {
     throw Error(ErrorKind::corrupt, damaged_plan(path, "its checksum differs"));

@@ -16,6 +16,7 @@
 #include "dataset/segment_writer.h"
 #include "dataset/value.h"
 #include "index/segment_builder.h"
+#include "os/readers.h"
 #include "os/slow_requests.h"
 #include "pack/files_of_shard.h"
 #include "pack/out_sample.h"
@@ -419,15 +420,18 @@ SegmentEntry ShardBuilder::finish() {
   for (const ShardOutput::Patch& patch : out_.patches()) {
     files_.file(patch.file).write_at(patch.offset, as_bytes(patch.bytes));
   }
+  Readers readers;
   for (uint32_t i = 0; i < files_.count(); ++i) {
     const uint64_t size = files_.file(i).size();
     // No modification time: two runs must give the same bytes, and there are checksums.
     segment_.shards()[i] = {
         job_.name + job_.endings[i], size, 0, 0, size, out_.crc(i), Compression::none};
     files_.file(i).commit();
+    readers.add(files_.file(i).path());
   }
   return segment_.write(job_.directory + "/" + kIndexDirectory,
-                        SegmentBuilder::stem(segment_name(job_.name), 0), Depth::full, 0);
+                        SegmentBuilder::stem(segment_name(job_.name), 0), Depth::full,
+                        readers.at_most());
 }
 
 }  // namespace

@@ -43,9 +43,9 @@ struct NewFile {
 };
 
 /// Copies a file of the index: small against the data, and checked by whoever reads it.
-void copy_small_file(const std::string& from, const SafeDirectory& to, const std::string& name,
+void copy_small_file(FilesBeneath& from, const SafeDirectory& to, const std::string& name,
                      uint32_t mode) {
-  const auto source = real_file_system().open(from);
+  const auto source = from.open(name, Links::trusted);
   const NewFile file(to, name, mode);
   std::vector<std::byte> piece(kPiece);
   uint64_t offset = 0;
@@ -200,18 +200,19 @@ bool CopyRun::index_is_whole(const std::string& directory) const {
 }
 
 void CopyRun::copy_index(const SafeDirectory& part) const {
-  const std::string& from = source_.index->directory();
+  const std::string& directory = source_.index->directory();
+  const std::unique_ptr<FilesBeneath> from = real_file_system().beneath(directory);
   for (const SegmentEntry& entry : source_.index->manifest().segments) {
-    copy_small_file(from + "/" + entry.file, part, entry.file, copy_.modes.file);
+    copy_small_file(*from, part, entry.file, copy_.modes.file);
     const std::string rows = row_index_path(entry.file);
-    if (!fs::is_regular_file(from + "/" + rows)) continue;
+    if (!fs::is_regular_file(directory + "/" + rows)) continue;
     try {
-      copy_small_file(from + "/" + rows, part, rows, copy_.modes.file);
+      copy_small_file(*from, part, rows, copy_.modes.file);
     } catch (const Error&) {  // no room, say: photos can be decoded without
       part.remove(rows);
     }
   }
-  copy_small_file(from + "/" + kManifestName, part, kManifestName, copy_.modes.file);
+  copy_small_file(*from, part, kManifestName, copy_.modes.file);
 }
 
 std::vector<size_t> CopyRun::differing_shards(const std::string& directory) const {

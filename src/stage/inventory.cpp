@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/inner_path.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "dataset/manifest.h"
@@ -79,6 +80,13 @@ std::string text_of(const Json& state, const char* member) {
              : "";
 }
 
+/// What of the copy is the dataset: "", or "/x.h5::train". Somebody else's may say anything.
+std::string opens(const Json& state) {
+  const std::string text = name_from_json(text_of(state, "opens"));
+  const bool below = text.starts_with('/') && unsafe_path(text.substr(1)).empty();
+  return below || text.starts_with("::") ? text : "";
+}
+
 StagedItem look_at_copy(const std::string& place, const SafeDirectory& copy, uid_t owner) {
   constexpr double kNs = 1e-9, kDay = 24 * 3600;
   StagedItem item;
@@ -92,7 +100,7 @@ StagedItem look_at_copy(const std::string& place, const SafeDirectory& copy, uid
   TreeFacts facts;
   if (const auto data = copy.find("data")) {
     look_below(*data, facts);
-    if (item.complete) item.path = data->path() + name_from_json(text_of(state, "opens"));
+    if (item.complete) item.path = data->path() + opens(state);
   }
   item.bytes = facts.bytes;
   const int64_t now = time_of_day_ns();
