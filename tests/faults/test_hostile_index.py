@@ -31,7 +31,7 @@ def everything(root) -> dict:
         names[:] = [name for name in names if name not in (".cache", "home")]
         for name in files:
             path = os.path.join(directory, name)
-            found[path] = os.readlink(path) if os.path.islink(path) else open(path, "rb").read()
+            found[path] = os.fsencode(os.readlink(path)) if os.path.islink(path) else open(path, "rb").read()
     return found
 
 
@@ -102,13 +102,12 @@ def test_shards_of_a_segment(stoker_cli, tmp_path, name):
     change_segment(index_of(dataset), 0, shard.encode(), name.encode())
     origin = {"options": {"split": {}}, "fingerprint": 0}
     change_manifest(index_of(dataset), lambda manifest: manifest.update(origin=origin))
-    (dataset / shard).unlink()
     before = everything(tmp_path)
     for words in commands_on(dataset, tmp_path)[:6]:
         finished = stoker_cli(*words, status=None)
-        assert finished.returncode != 0, words
         if words[0] != "pack" or "--overwrite" in words:
-            assert "lead out of the dataset" in finished.text, finished
+            assert finished.returncode != 0 and "lead out of the dataset" in finished.text, finished
+        shutil.rmtree(tmp_path / "again", ignore_errors=True)
         after = {
             path: data for path, data in everything(tmp_path).items() if not path.startswith(str(tmp_path / "place"))
         }
