@@ -80,8 +80,9 @@ ArrowMessages::ArrowMessages(ReadableFile& file, Fault fault)
   }
   if (!has_footer_) read_first_schema();
   if (schema_.big_endian) {
-    throw Error(ErrorKind::unsupported, fmt::format("is a big-endian Arrow {}, which is not read",
-                                                    is_file_ ? "file" : "stream"));
+    throw BigEndianArrow(
+        ErrorKind::unsupported,
+        fmt::format("is a big-endian Arrow {}, which is not read", is_file_ ? "file" : "stream"));
   }
 }
 
@@ -270,10 +271,11 @@ bool begins_arrow_stream(ReadableFile& file) {
     if (first != kContinuation && !old) return false;
     const ArrowMessages messages(file, [](uint64_t, const std::string&) {});
     return !old || !messages.schema().fields.empty();
+  } catch (const BigEndianArrow&) {
+    return true;
   } catch (const Error& error) {
     if (!is_damage(error)) throw;
-    // What is not read is said of it as a stream.
-    return error.kind() == ErrorKind::unsupported;
+    return false;
   }
 }
 
