@@ -61,6 +61,7 @@ nb::dict result_of(const CheckResult& result) {
   dict["classes"] = classes;
   dict["hidden"] = result.hidden;
   dict["unlisted"] = result.unlisted;
+  dict["unused"] = to_list(result.unused);
   dict["left_out"] = result.left_out;
   dict["row_index"] = to_dict(result.row_index);
   dict["verified_bytes"] = result.verified_bytes;

@@ -174,6 +174,10 @@ void bind_dataset(nb::module_& module) {
           "classes",
           [](const Dataset& dataset) { return to_list(dataset.index().schema().classes); },
           nb::sig("def classes(self) -> list[str]"))
+      .def(
+          "unused",
+          [](const Dataset& dataset) { return to_list(dataset.index().manifest().unused); },
+          nb::sig("def unused(self) -> list[str]"))
       .def_prop_ro("path", [](const Dataset& dataset) { return from_path(dataset.paths().path); })
       .def_prop_ro("index_directory",
                    [](const Dataset& dataset) { return from_path(dataset.index().directory()); })

@@ -53,6 +53,7 @@ nb::dict to_dict(const IndexResult& result) {
   dict["segments_reused"] = result.segments_reused;
   dict["hidden"] = result.hidden;
   dict["unlisted"] = result.unlisted;
+  dict["unused"] = to_list(result.unused);
   dict["faults"] = to_list(result.faults);
   dict["row_index"] = to_dict(result.row_index);
   return dict;

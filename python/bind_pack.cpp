@@ -42,6 +42,7 @@ nb::dict result_of(const PackResult& result) {
   dict["filtered"] = result.filtered;
   dict["hidden"] = result.hidden;
   dict["unlisted"] = result.unlisted;
+  dict["unused"] = to_list(result.unused);
   dict["left_out"] = to_list(result.left_out);
   nb::list lossy;
   for (const std::string& loss : result.lossy) lossy.append(to_str(loss));

@@ -116,7 +116,7 @@ def szip(file):
         )
 
 
-@case()
+@case("earliest", "v110", "latest")
 def indexes(file):
     """Every way in which chunks are found."""
     data = numbers((ROWS, 4, 6), "i4")

@@ -11,7 +11,14 @@ from stoker import transforms
 from stoker._commands import check, index, pack
 from stoker._core import version as __version__
 from stoker._dataset import Dataset, Keys, Shards, open
-from stoker._errors import CorruptError, FaultWarning, IndexBuiltWarning, LeftOutError, UnsupportedError
+from stoker._errors import (
+    CorruptError,
+    FaultWarning,
+    IndexBuiltWarning,
+    LeftOutError,
+    UnsupportedError,
+    UnusedDataWarning,
+)
 from stoker._image import decode, row_index
 from stoker._job import JobFinding, JobResult, job
 from stoker._loader import Loader
@@ -89,6 +96,7 @@ __all__ = [
     "StepTimes",
     "TimeResult",
     "UnsupportedError",
+    "UnusedDataWarning",
     "__version__",
     "check",
     "decode",

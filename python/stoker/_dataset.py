@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from stoker import _core
 from stoker._commands import Path, _jobs
-from stoker._errors import FaultWarning, IndexBuiltWarning
+from stoker._errors import FaultWarning, IndexBuiltWarning, UnusedDataWarning
 from stoker._results import Field, IndexResult, Shard, _counted, _fields
 
 if TYPE_CHECKING:
@@ -48,6 +48,13 @@ def _open(path: str | bytes, list: Path | None, jobs: int | None, verify: bool, 
             f"{dataset.path}: built an index of {_counted(result.samples, 'sample')} in {result.directory} "
             "(structure only; stoker.index(path, full=True) adds checksums)",
             IndexBuiltWarning,
+            stacklevel=3,
+        )
+    if unused := core.unused():
+        more = f" and {len(unused) - 6:,} more" if len(unused) > 6 else ""
+        warnings.warn(
+            f"{dataset.path}: {_counted(len(dataset), 'sample')}; not read: {', '.join(unused[:6])}{more}",
+            UnusedDataWarning,
             stacklevel=3,
         )
     if core.faults:
@@ -211,6 +218,11 @@ class Dataset:
     def classes(self) -> list[str]:
         """Names of the classes that `label` counts; empty where they are not known."""
         return self._core.classes()
+
+    @property
+    def unused(self) -> list[str]:
+        """Datasets of an HDF5 file that are not read, because they are of another length or in another group: "mean (3)"."""
+        return self._core.unused()
 
     @property
     def shards(self) -> Shards:

@@ -46,6 +46,12 @@ class IndexBuiltWarning(UserWarning):
     __module__ = "stoker"
 
 
+class UnusedDataWarning(UserWarning):
+    """A file that was opened has datasets which are not read: their length differs, or they are in another group."""
+
+    __module__ = "stoker"
+
+
 class FaultWarning(UserWarning):
     """A dataset that was opened has faults: what they concern cannot be read."""
 

@@ -112,6 +112,8 @@ class PackResult:
     hidden: int
     #: Files that the list does not name.
     unlisted: int
+    #: Datasets of an HDF5 file that are not read, because they are of another length or in another group: "mean (3)".
+    unused: tuple[str, ...]
     #: What could not be read.
     left_out: tuple[Fault, ...]
     #: Fields that the format cannot store, and why.
@@ -121,7 +123,7 @@ class PackResult:
 
     @classmethod
     def _of(cls, result: dict[str, Any]) -> PackResult:
-        tuples = {name: tuple(result[name]) for name in ("datasets", "lossy")}
+        tuples = {name: tuple(result[name]) for name in ("datasets", "lossy", "unused")}
         rows = RowIndexes(**result["row_index"])
         return cls(**{**result, **tuples, "left_out": _faults(result["left_out"]), "row_index": rows})
 
@@ -153,6 +155,8 @@ class IndexResult:
     hidden: int
     #: Files that the list does not name.
     unlisted: int
+    #: Datasets of an HDF5 file that are not read, because they are of another length or in another group: "mean (3)".
+    unused: tuple[str, ...]
     #: What these concern is not in the index.
     faults: tuple[Fault, ...]
     row_index: RowIndexes
@@ -160,7 +164,8 @@ class IndexResult:
     @classmethod
     def _of(cls, result: dict[str, Any]) -> IndexResult:
         rows = RowIndexes(**result["row_index"])
-        return cls(**{**result, "faults": _faults(result["faults"]), "row_index": rows})
+        converted = {"faults": _faults(result["faults"]), "unused": tuple(result["unused"]), "row_index": rows}
+        return cls(**{**result, **converted})
 
     def __repr__(self) -> str:
         return (
@@ -221,6 +226,8 @@ class CheckResult:
     hidden: int
     #: Files left alone: the list does not name them, or they lie beside the shards.
     unlisted: int
+    #: Datasets of an HDF5 file that are not read, because they are of another length or in another group: "mean (3)".
+    unused: tuple[str, ...]
     #: By pack(), when it wrote the dataset.
     left_out: int
     row_index: RowIndexes
@@ -239,6 +246,7 @@ class CheckResult:
         comparison = result["comparison"]
         converted = {
             "fields": _fields(result["fields"]),
+            "unused": tuple(result["unused"]),
             "sizes": {name: FieldSizes(**sizes) for name, sizes in result["sizes"].items()},
             "faults": _faults(result["faults"]),
             "row_index": RowIndexes(**result["row_index"]),

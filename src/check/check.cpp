@@ -146,6 +146,7 @@ VerifyOptions verifying(const Subject& subject, unsigned jobs, Progress* progres
 std::vector<Fault> scan_shard(const Subject& subject, const std::string& shard,
                               const CheckOptions& options) {
   Detected alone{subject.detected.format, {}};
+  alone.layout.fields = subject.detected.layout.fields;
   for (const Part& part : subject.detected.layout.parts) {
     if (part.shard == shard) alone.layout.parts = {part};
   }
@@ -255,6 +256,7 @@ void inspect(Subject& subject, const CheckOptions& options, unsigned jobs, Check
   detect_first(subject, options);
   result.hidden = subject.detected.layout.hidden;
   result.unlisted = subject.detected.layout.unlisted;
+  result.unused = subject.detected.layout.unused;
   if (subject.own) {
     result.index_depth = subject.own->manifest().depth;
     result.index_directory = subject.own->directory();

@@ -50,10 +50,11 @@ struct CheckResult {
   std::vector<Fault> faults;
   uint64_t fault_count = 0;  // faults beyond the first thousand are only counted
   uint64_t hidden = 0;
-  uint64_t unlisted = 0;        // files left alone: a list does not name them, or no shards
-  uint64_t left_out = 0;        // by `pack`, when it wrote the dataset
-  RowIndexSummary row_index;    // of the index that was there
-  uint64_t verified_bytes = 0;  // read and found right
+  uint64_t unlisted = 0;            // files left alone: a list does not name them, or no shards
+  std::vector<std::string> unused;  // what the shards hold and is not read; see Layout
+  uint64_t left_out = 0;            // by `pack`, when it wrote the dataset
+  RowIndexSummary row_index;        // of the index that was there
+  uint64_t verified_bytes = 0;      // read and found right
   bool checksums_compared = false;
   std::optional<Comparison> comparison;
   double seconds = 0;

@@ -144,6 +144,9 @@ std::string check_report(const CheckResult& result, const CheckOptions& options,
   if (result.unlisted > 0) {
     text += fmt::format("left alone: {}\n", unlisted_files(result.unlisted, result.format));
   }
+  if (!result.unused.empty()) {
+    text += fmt::format("not read: {}\n", unused_datasets(result.unused));
+  }
   if (result.left_out > 0) {
     text += fmt::format("left out when it was packed: {}\n", format_count(result.left_out));
   }

@@ -61,6 +61,9 @@ std::string summary(const IndexResult& result, const std::string& dataset, doubl
   if (result.hidden > 0) {
     text += fmt::format("left out: {}\n", counted(result.hidden, "hidden file"));
   }
+  if (!result.unused.empty()) {
+    text += fmt::format("not read: {}\n", unused_datasets(result.unused));
+  }
   if (result.unlisted > 0) {
     text += fmt::format("left out: {}\n", unlisted_files(result.unlisted, result.format));
   }

@@ -97,6 +97,7 @@ Json pack_document(const PackResult& result) {
   json["filtered"] = result.filtered;
   json["hidden"] = result.hidden;
   json["unlisted"] = result.unlisted;
+  json["unused"] = result.unused;
   json["left_out"] = faults_list(result.left_out);
   json["lossy"] = result.lossy;
   json["row_index"] = row_index_object(result.row_index);
@@ -116,6 +117,7 @@ Json index_document(const IndexResult& result, double seconds) {
   json["segments_reused"] = result.segments_reused;
   json["hidden"] = result.hidden;
   json["unlisted"] = result.unlisted;
+  json["unused"] = result.unused;
   json["faults"] = faults_list(result.faults);
   json["row_index"] = row_index_object(result.row_index);
   json["seconds"] = seconds;
@@ -182,6 +184,7 @@ Json check_document(const CheckResult& result) {
   }
   json["hidden"] = result.hidden;
   json["unlisted"] = result.unlisted;
+  json["unused"] = result.unused;
   json["left_out"] = result.left_out;
   json["row_index"] = row_index_object(result.row_index);
   json["verified_bytes"] = result.verified_bytes;

@@ -251,6 +251,14 @@ std::string unlisted_files(uint64_t count, std::string_view format) {
          (format == "folder" ? " that the list does not name" : " beside the shards");
 }
 
+std::string unused_datasets(const std::vector<std::string>& unused) {
+  constexpr size_t kMostShown = 6;
+  const size_t shown = std::min(unused.size(), kMostShown);
+  std::string text = fmt::format("{}", fmt::join(unused.begin(), unused.begin() + shown, ", "));
+  if (shown < unused.size()) text += fmt::format(" and {} more", unused.size() - shown);
+  return text;
+}
+
 std::string row_index_line(const RowIndexSummary& summary) {
   const uint64_t others = summary.photos[static_cast<size_t>(DecodePath::other)];
   if (summary.all() == others) return "";

@@ -66,6 +66,10 @@ std::string counted_shards(uint64_t count, std::string_view format);
 /// "2 files that the list does not name", or "2 files beside the shards".
 std::string unlisted_files(uint64_t count, std::string_view format);
 
+/// "mean (3), std (3)": the first six of what a dataset holds and nothing reads, then how many
+/// more.
+std::string unused_datasets(const std::vector<std::string>& unused);
+
 /// A line that says how many photos have a row index, and why others have none; empty where there
 /// are no JPEG photos.
 std::string row_index_line(const RowIndexSummary& summary);

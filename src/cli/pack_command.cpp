@@ -139,6 +139,7 @@ std::string left_out(const PackResult& result, const Style& style) {
   if (result.unlisted > 0) {
     parts.push_back(unlisted_files(result.unlisted, result.source_format));
   }
+  if (!result.unused.empty()) parts.push_back(unused_datasets(result.unused));
   if (!result.left_out.empty()) {
     const std::string faults = format_count(result.left_out.size()) + " because of faults";
     parts.push_back(style.bad(faults) + ":");

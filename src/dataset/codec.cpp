@@ -36,6 +36,7 @@ constexpr std::array kCodecs = {
     CodecRow{CodecId::fill, decode_fill, 1},
     CodecRow{CodecId::lz4_frame, decode_lz4_frame, 255},
     CodecRow{CodecId::lz4_block, decode_lz4_block, 255},
+    CodecRow{CodecId::lz4_hadoop, decode_lz4_hadoop, 255},
     CodecRow{CodecId::snappy, decode_snappy, 64},
     CodecRow{CodecId::snappy_part, decode_snappy_part, 64},
 };

@@ -23,6 +23,7 @@ enum class CodecId : uint16_t {
   lzf = 8,
   szip = 9,          // options mask, bits per pixel, pixels per block, pixels per scanline
   snappy_part = 10,  // of a snappy stream, without the length in front; refers to nothing outside
+  lz4_hadoop = 11,   // LZ4 blocks, each with both its lengths in front; or one block without any
   fill = 16,  // nothing is stored: u32 length, then the bytes that are repeated (zeros if none)
 };
 

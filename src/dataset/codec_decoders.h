@@ -23,6 +23,7 @@ std::vector<std::byte> decode_szip(Bytes stored, std::string_view parameters, ui
 /// Nothing is stored: `parameters` say how many bytes there are, and what they repeat.
 std::vector<std::byte> decode_fill(Bytes stored, std::string_view parameters, uint64_t limit);
 std::vector<std::byte> decode_lz4_frame(Bytes stored, std::string_view parameters, uint64_t limit);
+std::vector<std::byte> decode_lz4_hadoop(Bytes stored, std::string_view parameters, uint64_t limit);
 std::vector<std::byte> decode_lz4_block(Bytes stored, std::string_view parameters, uint64_t limit);
 std::vector<std::byte> decode_snappy(Bytes stored, std::string_view parameters, uint64_t limit);
 std::vector<std::byte> decode_snappy_part(Bytes stored, std::string_view parameters,

@@ -19,6 +19,14 @@ namespace {
 // A byte of LZ4 stands for so many, at most.
 constexpr uint64_t kRatio = 255;
 
+uint64_t take_big_endian(Bytes& from) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < sizeof(uint32_t); ++i)
+    value = value << 8 | std::to_integer<uint64_t>(from[i]);
+  from = from.subspan(sizeof(uint32_t));
+  return value;
+}
+
 }  // namespace
 
 std::vector<std::byte> decode_lz4_frame(Bytes stored, std::string_view /*parameters*/,
@@ -64,6 +72,30 @@ std::vector<std::byte> decode_lz4_block(Bytes stored, std::string_view /*paramet
                                        static_cast<int>(stored.size()), static_cast<int>(room));
   if (made < 0) corrupt("compressed bytes are damaged, or more than they should be");
   decoded.resize(static_cast<size_t>(made));
+  return decoded;
+}
+
+// Parquet's codec LZ4: Hadoop frames its blocks, older versions of Arrow did not.
+std::vector<std::byte> decode_lz4_hadoop(Bytes stored, std::string_view parameters,
+                                         uint64_t limit) {
+  std::vector<std::byte> decoded;
+  for (Bytes rest = stored; !rest.empty();) {
+    if (rest.size() < 2 * sizeof(uint32_t)) return decode_lz4_block(stored, parameters, limit);
+    const uint64_t wanted = take_big_endian(rest);
+    const uint64_t length = take_big_endian(rest);
+    if (length > rest.size() || wanted > limit - decoded.size() || wanted > kRatio * length) {
+      return decode_lz4_block(stored, parameters, limit);
+    }
+    const size_t before = decoded.size();
+    decoded.resize(before + wanted);
+    const int made = LZ4_decompress_safe(reinterpret_cast<const char*>(rest.data()),
+                                         reinterpret_cast<char*>(decoded.data() + before),
+                                         static_cast<int>(length), static_cast<int>(wanted));
+    if (made < 0 || static_cast<uint64_t>(made) != wanted) {
+      return decode_lz4_block(stored, parameters, limit);
+    }
+    rest = rest.subspan(length);
+  }
   return decoded;
 }
 

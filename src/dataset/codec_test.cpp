@@ -2,6 +2,7 @@
 #include "dataset/codec.h"
 
 #include <gtest/gtest.h>
+#include <lz4.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -77,6 +78,32 @@ TEST(Codec, ElementsLargerThanTheBlockTakeNoTime) {
   const std::vector<Codec> shuffle(
       1000, {static_cast<uint16_t>(CodecId::shuffle), std::string("\xFF\xFF\xFF\xFF", 4)});
   EXPECT_EQ(decoded("abc", shuffle, 3), "abc");
+}
+
+std::string lz4_of(std::string_view text) {
+  std::string stored(static_cast<size_t>(LZ4_compressBound(static_cast<int>(text.size()))), '\0');
+  stored.resize(static_cast<size_t>(LZ4_compress_default(
+      text.data(), stored.data(), static_cast<int>(text.size()), static_cast<int>(stored.size()))));
+  return stored;
+}
+
+std::string big_endian(size_t value) {
+  std::string text;
+  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> shift & 0xFF);
+  return text;
+}
+
+TEST(Codec, Lz4OfHadoopHasLengthsInFrontOfItsBlocks) {
+  const std::vector<Codec> hadoop = {{static_cast<uint16_t>(CodecId::lz4_hadoop), ""}};
+  const std::string first(300, 'a'), second = "not the same";
+  const auto framed = [](const std::string& text) {
+    const std::string stored = lz4_of(text);
+    return big_endian(text.size()) + big_endian(stored.size()) + stored;
+  };
+  EXPECT_EQ(decoded(framed(first) + framed(second), hadoop, 312), first + second);
+  EXPECT_EQ(decoded(lz4_of(first), hadoop, 300), first);
+  EXPECT_THROW((void)decoded(framed(first) + framed(second), hadoop, 311), Error);
+  EXPECT_THROW((void)decoded(framed(first).substr(0, 12), hadoop, 300), Error);
 }
 
 TEST(Codec, AnUnknownOneIsNamed) {

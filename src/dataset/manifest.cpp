@@ -47,6 +47,7 @@ Json to_json(const Manifest& manifest) {
                                 {"header_crc", segment.header_crc}});
   }
   json["listed"] = manifest.listed;
+  if (!manifest.unused.empty()) json["unused"] = manifest.unused;
   json["origin"] = manifest.origin.empty() ? Json() : parse_json(manifest.origin);
   return json;
 }
@@ -84,6 +85,9 @@ Manifest from_json(const Json& json, const std::string& path) {
   }
   check_counts(manifest, path);
   manifest.listed = json.at("listed").get<bool>();
+  if (json.contains("unused")) {
+    manifest.unused = json["unused"].get<std::vector<std::string>>();
+  }
   if (const Json& origin = json.at("origin"); !origin.is_null()) manifest.origin = origin.dump();
   return manifest;
 }

@@ -32,6 +32,8 @@ struct Manifest {
   uint64_t faults = 0;
   /// A list said which files are samples (`--list`): others that lie there are none.
   bool listed = false;
+  /// What the shards hold besides the samples, in words; see Layout.
+  std::vector<std::string> unused;
   /// How `pack` made the dataset, as JSON: its options, and what it left out. Empty otherwise.
   std::string origin;
 

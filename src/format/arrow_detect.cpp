@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "format/arrow.h"
 #include "format/arrow_ipc.h"
+#include "format/columnar.h"
 #include "format/hugging_face.h"
 #include "format/member_name.h"
 #include "format/numbered_name.h"
@@ -183,10 +184,23 @@ std::optional<Layout> detect_directory(const Source& source) {
   return detect_shards(source, is_arrow_name, true);
 }
 
+void refuse_big_endian(const Source& source) {
+  const std::string path = source.root + "/" + source.file;
+  const auto file = source.file_system->open(path);
+  try {
+    const ArrowMessages messages(*file, [](uint64_t, const std::string&) {});
+  } catch (const BigEndianArrow& error) {
+    throw Error(error.kind(), fmt::format("{}: {}", printable(path), error.what()));
+  } catch (const Error& error) {
+    if (!is_damage(error)) throw;  // the scan names what is wrong
+  }
+}
+
 std::optional<Layout> detect_file(const Source& source) {
   const auto info = source.file_system->info(source.root + "/" + source.file, true);
   if (!info || info->kind != FileKind::file || is_feather_name(source.file)) return std::nullopt;
   if (!is_arrow_name(source.file) && !is_arrow(source, source.file)) return std::nullopt;
+  refuse_big_endian(source);
   Layout layout;
   layout.parts.push_back({source.file, Compression::none, 0, 0});
   return layout;
@@ -211,6 +225,7 @@ std::optional<Layout> detect_feather(const Source& source) {
   } else if (is_feather_name(source.file)) {
     const auto info = source.file_system->info(source.root + "/" + source.file, true);
     if (!info || info->kind != FileKind::file || is_feather_1(source)) return std::nullopt;
+    refuse_big_endian(source);
     layout.emplace().parts.push_back({source.file, Compression::none, 0, 0});
   }
   if (layout) layout->classes = classes_of(source, *layout);

@@ -79,6 +79,11 @@ ArrowMessages::ArrowMessages(ReadableFile& file, Fault fault)
     has_footer_ = read_footer();
   }
   if (!has_footer_) read_first_schema();
+  if (schema_.big_endian) {
+    throw BigEndianArrow(
+        ErrorKind::unsupported,
+        fmt::format("is a big-endian Arrow {}, which is not read", is_file_ ? "file" : "stream"));
+  }
 }
 
 /// False, and a fault, where the footer cannot be read: then the stream before it must do.
@@ -259,9 +264,14 @@ bool begins_arrow_stream(ReadableFile& file) {
   try {
     std::array<std::byte, 8> head{};
     if (file.read_at(0, head) != head.size()) return false;
-    // Files of before 0.15 cannot be told from others by so little.
-    if (load<uint32_t>(head.data()) != kContinuation) return false;
+    const auto first = load<uint32_t>(head.data());
+    // Before 0.15 a stream began with the length of its schema, as other files may by chance.
+    constexpr uint32_t kLargestOldSchema = 1 << 20;
+    const bool old = first > 0 && first <= kLargestOldSchema && first % 4 == 0;
+    if (first != kContinuation && !old) return false;
     const ArrowMessages messages(file, [](uint64_t, const std::string&) {});
+    return !old || !messages.schema().fields.empty();
+  } catch (const BigEndianArrow&) {
     return true;
   } catch (const Error& error) {
     if (!is_damage(error)) throw;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "format/arrow_schema.h"
 #include "os/file_system.h"
 
@@ -91,6 +92,12 @@ class ArrowMessages {
   size_t next_block_ = 0;
   uint64_t at_ = 0;  // in the stream
   bool ended_ = false;
+};
+
+/// Error(unsupported): what the file is, "is a big-endian Arrow stream, which is not read".
+class BigEndianArrow : public Error {
+ public:
+  using Error::Error;
 };
 
 /// Whether bytes that a file begins with can be those of a stream.

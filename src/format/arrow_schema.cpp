@@ -191,10 +191,8 @@ std::string_view ArrowSchema::metadata_of(std::string_view key) const {
 
 ArrowSchema parse_arrow_schema(const FlatTable& table) {
   if (!table.there()) corrupt("the schema is missing");
-  if (table.number<int16_t>(0) != 0) {
-    throw Error(ErrorKind::unsupported, "its numbers are big-endian, which is not read");
-  }
   ArrowSchema schema;
+  schema.big_endian = table.number<int16_t>(0) != 0;
   schema.metadata = table.tables(2);
   SchemaParser parser(table.buffer_size());
   const FlatVector fields = table.tables(1);

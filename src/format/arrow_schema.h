@@ -73,6 +73,7 @@ struct ArrowField {
 struct ArrowSchema {
   std::vector<ArrowField> fields;
   FlatVector metadata;
+  bool big_endian = false;  // the numbers of its columns
   std::string_view metadata_of(std::string_view key) const;
 };
 

@@ -74,6 +74,10 @@ struct Layout {
   std::vector<Fault> faults;  // a missing shard, a link that leads out, a socket
   uint64_t hidden = 0;        // names left alone because they begin with a dot
   uint64_t unlisted = 0;      // files left alone: the list does not name them, or no shards
+  /// HDF5: paths of the datasets that are the fields in the first shard; the others follow it.
+  std::vector<std::string> fields = {};
+  /// What the shards hold and nothing reads, in words: "mean (3)".
+  std::vector<std::string> unused = {};
 };
 
 /// How a format stores a field: as what elements, and in which encoding.

@@ -27,6 +27,7 @@ constexpr Golden kGolden[] = {
     {"parquet", "parquet/pages1.parquet", 6},
     {"parquet", "parquet/pages2.parquet", 6},
     {"hdf5", "hdf5/golden.h5", 4},
+    {"hdf5", "hdf5/layout5.h5", 5},  // by HDF5 2.0
     {"hdf5", "hdf5/written.h5", 4},
     {"lmdb", "lmdb/golden.lmdb", 6},
     {"npy", "npy/boxes.npy", 3},

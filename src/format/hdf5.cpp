@@ -39,16 +39,16 @@ std::string stem_of(std::string_view name) {
 
 class Hdf5Scan {
  public:
-  Hdf5Scan(const OpenedShard& shard, const Source& source, const Part& part, bool several,
+  Hdf5Scan(const OpenedShard& shard, const Source& source, const Part& part, const Layout& layout,
            ScanSink& sink)
       : shard_(part.shard),
         number_(shard.number),
         sink_(sink),
         file_(*shard.file),
         heap_(file_.bytes()) {
-    if (several) stem_ = stem_of(part.shard);
+    if (layout.parts.size() > 1) stem_ = stem_of(part.shard);
     for (const Hdf5Note& note : file_.notes()) fault(note.offset, note.cause);
-    selection_ = select_hdf5(file_, source.inner, part.shard);
+    selection_ = select_hdf5(file_, source.inner, layout.fields, part.shard);
     for (const Hdf5Problem& problem : selection_.problems) {
       sink_.fault({shard_, problem.offset, "", problem.name, problem.cause});
     }
@@ -273,7 +273,12 @@ void look_into(const Source& source, const std::string& name, Layout& layout) {
   const auto file = source.file_system->open(source.root + "/" + name);
   try {
     Hdf5File opened(*file);
-    layout.classes = find_classes(opened, select_hdf5(opened, source.inner, name));
+    Hdf5Selection selection = select_hdf5(opened, source.inner, {}, name);
+    for (const Hdf5Named& named : selection.datasets) {
+      layout.fields.push_back(join_hdf5_path(selection.group, named.name));
+    }
+    layout.unused = std::move(selection.unused);
+    layout.classes = find_classes(opened, selection);
   } catch (const Hdf5Error&) {
     return;
   } catch (const Error& error) {
@@ -312,7 +317,7 @@ std::optional<Layout> detect_directory(const Source& source) {
   for (const std::string& name : top.shards) {
     try {
       if (has_signature(source, name)) {
-        if (!any) look_into(source, name, layout);
+        if (layout.fields.empty()) look_into(source, name, layout);
         any = true;
         layout.parts.push_back({name, Compression::none, 0, 0});
       } else {
@@ -343,7 +348,7 @@ std::optional<Layout> detect_hdf5(const Source& source) {
 void scan_hdf5(const Source& source, const Layout& layout, const Part& part, ScanSink& sink) {
   const OpenedShard shard = open_shard(source, part, sink);
   try {
-    Hdf5Scan(shard, source, part, layout.parts.size() > 1, sink).run();
+    Hdf5Scan(shard, source, part, layout, sink).run();
   } catch (const Hdf5Error& error) {
     sink.fault({part.shard, error.offset(), {}, {}, error.what()});
   } catch (const Error& error) {

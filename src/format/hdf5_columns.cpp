@@ -48,37 +48,51 @@ double to_real(uint64_t bits, DType dtype) {
   return as<double>(bits);
 }
 
+/// The element of an array type of one element, where that has no elements of its own: PyTables
+/// stores a column of text so.
+const Hdf5Type& without_array_of_one(const Hdf5Type& type) {
+  const Hdf5Type* element = &type;
+  while (element->kind == Hdf5Class::array) element = element->base.data();
+  const bool whole = element->kind == Hdf5Class::text || element->kind == Hdf5Class::opaque ||
+                     element->kind == Hdf5Class::variable;
+  return whole && element->size == type.size ? *element : type;
+}
+
 }  // namespace
 
 Hdf5Column::Hdf5Column(std::string name, Hdf5Rows& rows, Hdf5GlobalHeap& heap, const Hdf5Type& type,
                        uint64_t offset)
-    : name_(std::move(name)), rows_(rows), heap_(heap), type_(type), offset_(offset) {
+    : name_(std::move(name)),
+      rows_(rows),
+      heap_(heap),
+      type_(without_array_of_one(type)),
+      offset_(offset) {
   const bool single = rows.dataset().row_elements == 1 && rows.pieces() <= 1;
-  switch (type.kind) {
+  switch (type_.kind) {
     case Hdf5Class::integer:
     case Hdf5Class::bits:
     case Hdf5Class::real:
     case Hdf5Class::enumeration:
     case Hdf5Class::array:
-      set_elements(type);
+      set_elements(type_);
       return;
     case Hdf5Class::text:
-      if (!single) unsupported("several texts in a sample");
+      if (!single) unsupported("several texts in one sample are not read");
       shape_.type = FieldType::text;
-      if (type.padding == Hdf5Type::Padding::nul)
+      if (type_.padding == Hdf5Type::Padding::nul)
         shape_.encoding = Encoding::padded;
       else
         kind_ = Kind::trimmed;
       return;
     case Hdf5Class::opaque:
-      if (!single) unsupported("several opaque values in a sample");
+      if (!single) unsupported("several opaque values in one sample are not read");
       return;
     case Hdf5Class::variable:
-      if (!single) unsupported("several values of variable length in a sample");
-      set_variable(type);
+      if (!single) unsupported("several values of variable length in one sample are not read");
+      set_variable(type_);
       return;
     default:
-      unsupported(fmt::format("values of the class {}", name_of(type.kind)));
+      unsupported(fmt::format("values of the class {} are not read", name_of(type_.kind)));
   }
 }
 
@@ -92,9 +106,12 @@ void Hdf5Column::set_elements(const Hdf5Type& type) {
   for (; element->kind == Hdf5Class::array; element = element->base.data()) {
     for (const uint64_t dim : element->shape) shape.push_back(static_cast<int64_t>(dim));
   }
+  if (element->kind == Hdf5Class::text) unsupported("several texts in one sample are not read");
   if (element->dtype == DType::unknown) {
-    unsupported(fmt::format("elements of {} bytes of the class {}, which no dtype is like",
-                            element->size, name_of(element->kind)));
+    unsupported(
+        fmt::format("elements of the class {} with {} bytes, for which NumPy has no dtype, "
+                    "are not read",
+                    name_of(element->kind), element->size));
   }
   shape_.dtype = element->dtype;
   shape_.type = shape.empty() ? FieldType::number : FieldType::array;

@@ -32,15 +32,20 @@ void measure_row(Hdf5Dataset& dataset, const Hdf5Cursor& message) {
   }
 }
 
-void parse_chunk_dims(Hdf5Cursor& message, unsigned count, unsigned size, Hdf5Dataset& dataset) {
+constexpr uint8_t kNewestLayout = 5;
+constexpr uint64_t kLargestOldChunk = UINT32_MAX;
+constexpr uint64_t kLargestChunk = uint64_t{1} << 62;  // of HDF5 2.0
+
+void parse_chunk_dims(Hdf5Cursor& message, unsigned count, unsigned size, uint64_t largest,
+                      Hdf5Dataset& dataset) {
   if (count != dataset.space.dims.size() + 1) {
     message.fail("chunks of another rank than the dataset");
   }
   uint64_t bytes = 1;
   for (unsigned i = 0; i < count; ++i) {
     const uint64_t dim = message.number(size);
-    if (dim == 0 || __builtin_mul_overflow(bytes, dim, &bytes) || bytes > UINT32_MAX) {
-      message.fail("chunks of no bytes, or of more than 4 GiB");
+    if (dim == 0 || __builtin_mul_overflow(bytes, dim, &bytes) || bytes > largest) {
+      message.fail("chunks of no bytes, or of more than a chunk can have");
     }
     if (i + 1 < count)
       dataset.chunks.dims.push_back(dim);
@@ -58,7 +63,7 @@ void parse_old_layout(Hdf5Cursor& message, Hdf5Dataset& dataset) {
   if (dataset.layout != Hdf5Dataset::Layout::compact) dataset.data = message.address();
   if (dataset.layout == Hdf5Dataset::Layout::chunked) {
     dataset.chunks.address = dataset.data;
-    parse_chunk_dims(message, count, 4, dataset);
+    parse_chunk_dims(message, count, 4, kLargestOldChunk, dataset);
     return;
   }
   message.skip(uint64_t{4} * count);
@@ -71,14 +76,16 @@ void parse_old_layout(Hdf5Cursor& message, Hdf5Dataset& dataset) {
   }
 }
 
-void parse_new_chunks(Hdf5Cursor& message, Hdf5Dataset& dataset) {
+/// Versions 4 and 5 differ in how the indexes note the lengths of filtered chunks, which elements
+/// and records of their sizes tell, and in how large a chunk may be.
+void parse_new_chunks(Hdf5Cursor& message, uint8_t version, Hdf5Dataset& dataset) {
   Hdf5Chunks& chunks = dataset.chunks;
   const uint8_t flags = message.u8();
   chunks.plain_edges = (flags & 1) != 0;
   const unsigned count = message.u8();
   const unsigned size = message.u8();
   if (size == 0 || size > 8) message.fail("dimensions of a size that cannot be right");
-  parse_chunk_dims(message, count, size, dataset);
+  parse_chunk_dims(message, count, size, version == 4 ? kLargestOldChunk : kLargestChunk, dataset);
   const uint8_t kind = message.u8();
   switch (kind) {
     case 1:
@@ -110,7 +117,13 @@ void parse_new_chunks(Hdf5Cursor& message, Hdf5Dataset& dataset) {
 }
 
 void parse_layout(Hdf5Cursor& message, Hdf5Dataset& dataset) {
-  const uint8_t version = message.version(1, 4);
+  const uint8_t version = message.u8();
+  if (version > kNewestLayout) {
+    unsupported(message, fmt::format("chunk layout of a newer HDF5 (version {}), which is not read "
+                                     "yet: h5repack --low=0 --high=1 writes an older one",
+                                     version));
+  }
+  if (version == 0) message.fail("a layout of version 0");
   if (version < 3) return parse_old_layout(message, dataset);
   const uint8_t kind = message.u8();
   switch (kind) {
@@ -127,11 +140,11 @@ void parse_layout(Hdf5Cursor& message, Hdf5Dataset& dataset) {
       return;
     case 2:
       dataset.layout = Hdf5Dataset::Layout::chunked;
-      if (version == 4) return parse_new_chunks(message, dataset);
+      if (version >= 4) return parse_new_chunks(message, version, dataset);
       {
         const unsigned count = message.u8();
         dataset.chunks.address = message.address();
-        parse_chunk_dims(message, count, 4, dataset);
+        parse_chunk_dims(message, count, 4, kLargestOldChunk, dataset);
       }
       return;
     case 3:

@@ -7,6 +7,8 @@
 #include <array>
 #include <set>
 
+#include "format/hdf5_heap.h"
+
 namespace stoker {
 namespace {
 
@@ -20,6 +22,9 @@ constexpr size_t kMostMessages = 1 << 20;
 constexpr uint64_t kMostKept = uint64_t{1} << 28;
 // Beside the kind of a message that only says where it is to be found.
 constexpr uint16_t kElsewhere = 0x100;
+constexpr const char* kSeveralFiles =
+    "the file is one of several that HDF5's family or multi driver wrote; h5repack makes one file "
+    "of them";
 
 }  // namespace
 
@@ -95,11 +100,7 @@ void Hdf5File::read_old_superblock(Hdf5Cursor& cursor, uint8_t version) {
   const uint64_t driver = rest.address();
   rest.address();  // name of the root group
   root_ = rest.address();
-  if (driver != kNowhere) {
-    throw Hdf5Error(ErrorKind::unsupported, offset,
-                    "the file is one of several that HDF5's family or multi driver wrote; "
-                    "h5repack makes one file of them");
-  }
+  if (driver != kNowhere) throw Hdf5Error(ErrorKind::unsupported, offset, kSeveralFiles);
   compare_end(offset, base, end);
 }
 
@@ -110,12 +111,14 @@ void Hdf5File::read_new_superblock(Hdf5Cursor& cursor, uint8_t version) {
   Hdf5Cursor rest(cursor.bytes(cursor.left()), cursor.offset(), "superblock", bytes_.offset_size(),
                   bytes_.length_size());
   const uint64_t base = rest.address();
-  rest.address();  // extension
+  const uint64_t extension = rest.address();
   const uint64_t end = rest.address();
   root_ = rest.address();
   const uint64_t length = kSignature.size() + 4 + rest.passed() + 4;
   rest.skip(4);
   check_hdf5_checksum({cursor.all().first(length), offset, "superblock"});
+  bytes_.set_base(offset);
+  if (extension != kNowhere) read_extension(extension);
   constexpr uint8_t kWriting = 1, kSwmr = 4;
   if (version == 3 && (flags & kSwmr) != 0) {
     notes_.push_back({offset,
@@ -127,6 +130,43 @@ void Hdf5File::read_new_superblock(Hdf5Cursor& cursor, uint8_t version) {
                       "killed; samples may be missing or incomplete"});
   }
   compare_end(offset, base, end);
+}
+
+void Hdf5File::read_extension(uint64_t address) {
+  try {
+    const Hdf5Messages messages = own_messages(address);
+    if (const Hdf5Message* const table = find_message(messages, Hdf5Message::shared_table)) {
+      read_shared_table(*table);
+    }
+    if (find_message(messages, Hdf5Message::driver) != nullptr) {
+      throw Hdf5Error(ErrorKind::unsupported, bytes_.offset_of(address, 0, "superblock extension"),
+                      kSeveralFiles);
+    }
+  } catch (const Hdf5Error& error) {
+    // Without it nothing of the rest is lost but messages that are shared, which are then missed.
+    if (error.kind() == ErrorKind::unsupported) throw;
+  }
+}
+
+void Hdf5File::read_shared_table(const Hdf5Message& message) {
+  Hdf5Cursor where = cursor(message, "table of shared messages");
+  where.version(0, 0);
+  const uint64_t address = where.address();
+  const unsigned count = where.u8();
+  const uint64_t entry = 1 + 1 + 2 + 4 + 2 + 2 + 2 + uint64_t{2} * bytes_.offset_size();
+  const std::vector<std::byte> table =
+      bytes_.read(address, 4 + count * entry + 4, "table of shared messages");
+  Hdf5Cursor cursor = bytes_.cursor(table, address, "table of shared messages");
+  cursor.expect("SMTB");
+  check_hdf5_checksum(cursor);
+  for (unsigned i = 0; i < count; ++i) {
+    cursor.version(0, 0);
+    cursor.skip(1);
+    const uint16_t kinds = cursor.u16();
+    cursor.skip(4 + 2 + 2 + 2);
+    cursor.address();  // of the index, which only a writer needs
+    shared_heaps_.emplace_back(kinds, cursor.address());
+  }
 }
 
 void Hdf5File::compare_end(uint64_t offset, uint64_t base, uint64_t stated_end) {
@@ -248,6 +288,8 @@ void Hdf5File::take_messages(Hdf5Cursor cursor, uint64_t address, Header& header
       case Hdf5Message::filters:
       case Hdf5Message::continuation:
       case Hdf5Message::symbol_table:
+      case Hdf5Message::shared_table:
+      case Hdf5Message::driver:
         message.bytes.assign(body.begin(), body.end());
         keep(std::move(message), flags, header);
         break;
@@ -278,14 +320,18 @@ Hdf5Message Hdf5File::shared(const Hdf5Message& message) {
   Hdf5Cursor cursor = this->cursor(message, "shared message");
   const uint8_t version = cursor.version(1, 3);
   const uint8_t where = cursor.u8();
-  if (version == 3 && where != 2) {
-    throw Hdf5Error(ErrorKind::unsupported, cursor.offset(),
-                    "messages shared through the file's own table are not supported; "
-                    "h5repack writes them out");
+  const auto wanted = static_cast<uint16_t>(message.kind & 0xFF);
+  if (version == 3 && where == 1) {  // in the heap that the file's table names for its kind
+    for (const auto& [kinds, heap] : shared_heaps_) {
+      if ((kinds >> wanted & 1) == 0 || heap == kNowhere) continue;
+      Hdf5FractalHeap::Object object = Hdf5FractalHeap(bytes_, heap).object(cursor);
+      return {wanted, object.address, std::move(object.bytes)};
+    }
+    cursor.fail("the file has no table of them");
   }
+  if (version == 3 && where != 2) cursor.fail("is in an unknown place");
   if (version == 1) cursor.skip(6);
   const uint64_t address = cursor.address();
-  const auto wanted = static_cast<uint16_t>(message.kind & 0xFF);
   // The message of another object, which must not lead on to a third.
   const Hdf5Messages others = own_messages(address);
   const Hdf5Message* const found = find_message(others, wanted);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/hdf5_bytes.h"
@@ -28,8 +29,10 @@ struct Hdf5Message {
     external = 0x07,
     layout = 0x08,
     filters = 0x0B,
+    shared_table = 0x0F,
     continuation = 0x10,
     symbol_table = 0x11,
+    driver = 0x14,
   };
   uint16_t kind = 0;
   uint64_t address = 0;
@@ -73,6 +76,8 @@ class Hdf5File {
   void read_superblock(uint64_t offset);
   void read_old_superblock(Hdf5Cursor& cursor, uint8_t version);
   void read_new_superblock(Hdf5Cursor& cursor, uint8_t version);
+  void read_extension(uint64_t address);
+  void read_shared_table(const Hdf5Message& message);
   void set_sizes(Hdf5Cursor& cursor);
   void compare_end(uint64_t offset, uint64_t base, uint64_t stated_end);
   void read_old_header(uint64_t address, Header& header);
@@ -83,6 +88,8 @@ class Hdf5File {
 
   Hdf5Bytes bytes_;
   uint64_t root_ = kNowhere;
+  /// Heaps of messages that several objects share: which kinds, a bit each, and the heap's address.
+  std::vector<std::pair<uint16_t, uint64_t>> shared_heaps_;
   std::vector<Hdf5Note> notes_;
   size_t objects_ = 0;  // whose headers were read
 };

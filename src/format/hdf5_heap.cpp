@@ -171,7 +171,9 @@ const Hdf5GlobalHeap::Collection& Hdf5GlobalHeap::collection(uint64_t address) {
 }
 
 Hdf5GlobalHeap::Collection Hdf5GlobalHeap::read(uint64_t address) {
-  const uint64_t head = 8 + bytes_.length_size();
+  // Headers, of the collection and of its objects, end at a multiple of 8 whatever the lengths
+  // take.
+  const uint64_t head = round_up(uint64_t{8} + bytes_.length_size(), 8);
   const std::vector<std::byte> begin = bytes_.read(address, head, "global heap");
   Hdf5Cursor cursor = bytes_.cursor(begin, address, "global heap");
   cursor.expect("GCOL");
@@ -180,7 +182,7 @@ Hdf5GlobalHeap::Collection Hdf5GlobalHeap::read(uint64_t address) {
   const uint64_t size = cursor.length();
   const uint64_t offset = bytes_.offset_of(address, size, "global heap");
   Collection collection{address, {}};
-  const uint64_t object_head = 8 + bytes_.length_size();
+  const uint64_t object_head = head;
   uint64_t at = head;
   while (at + object_head <= size) {
     const std::vector<std::byte> object =

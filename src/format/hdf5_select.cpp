@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <set>
 
@@ -18,7 +17,8 @@ namespace {
 constexpr size_t kMostDatasets = 4096;
 constexpr size_t kMostGroups = 1024;
 constexpr size_t kDeepest = 8;
-constexpr size_t kMostShown = 6;
+// The dataset that numbers the rows of a frame of pandas.
+constexpr std::string_view kPandasRows = "axis1";
 
 /// What a group has: datasets by their first dimension, and groups.
 struct Group {
@@ -27,11 +27,9 @@ struct Group {
   std::vector<Hdf5Problem> problems;
   std::optional<Hdf5Dataset> classes;
   std::vector<std::pair<std::string, uint64_t>> groups;
+  std::optional<uint64_t> rows = {};  // of its samples, where they are known
+  bool sparse = false;                // it is a sparse matrix
 };
-
-std::string join(const std::string& path, const std::string& name) {
-  return path.empty() ? name : path + "/" + name;
-}
 
 void add_object(Hdf5File& file, const std::string& name, uint64_t address, Group& group) {
   const Hdf5Messages messages = file.messages(address);
@@ -47,6 +45,10 @@ void add_object(Hdf5File& file, const std::string& name, uint64_t address, Group
   }
   const uint64_t rows = dataset.space.dims[0];
   group.by_rows[rows].push_back({name, std::move(dataset)});
+}
+
+Hdf5Problem problem_of(const std::string& name, const Hdf5Error& error) {
+  return {name, error.offset(), error.what(), error.kind() == ErrorKind::corrupt};
 }
 
 Group read_group(Hdf5File& file, const std::string& path, const std::vector<Hdf5Link>& links) {
@@ -66,24 +68,17 @@ Group read_group(Hdf5File& file, const std::string& path, const std::vector<Hdf5
       }
       if (address == kNowhere) {
         const bool absolute = link.target.starts_with('/');
-        const auto found = find_hdf5_object(file, absolute ? link.target : join(path, link.target));
+        const auto found =
+            find_hdf5_object(file, absolute ? link.target : join_hdf5_path(path, link.target));
         if (!found) continue;  // leads nowhere
         address = *found;
       }
       add_object(file, link.name, address, group);
     } catch (const Hdf5Error& error) {
-      group.problems.push_back({link.name, error.offset(), error.what()});
+      group.problems.push_back(problem_of(link.name, error));
     }
   }
   return group;
-}
-
-std::string names_of(const std::vector<Hdf5Named>& datasets) {
-  std::string text;
-  for (size_t i = 0; i < datasets.size() && i < kMostShown; ++i) {
-    text += fmt::format("{}{}", i == 0 ? "" : ",", printable(datasets[i].name));
-  }
-  return datasets.size() > kMostShown ? text + ",…" : text;
 }
 
 std::string without_numbers(const std::string& name) {
@@ -97,12 +92,11 @@ std::string without_numbers(const std::string& name) {
 
 /// Refuses datasets that are rather samples than fields: three or more of one type and shape whose
 /// names differ in a number. Where there are keys, rows are samples for certain; single numbers are
-/// columns of a table.
-void refuse_samples(const Group& group, const std::vector<Hdf5Named>& datasets,
-                    const std::string& name) {
+/// columns of a table, and pandas numbers its blocks of columns.
+void refuse_samples(const Hdf5Choice& choice, const std::string& name) {
   std::map<std::string, std::vector<const Hdf5Named*>> alike;
-  for (const Hdf5Named& named : datasets) {
-    if (named.name == kKeyFeature) return;
+  for (const Hdf5Named& named : choice.datasets) {
+    if (named.name == kKeyFeature || named.name == kPandasRows) return;
     const Hdf5Dataset& dataset = named.dataset;
     if (dataset.space.dims.size() == 1) continue;
     alike[fmt::format("{} {} {} {}", name_of(dataset.type.kind), dataset.type.size,
@@ -111,8 +105,8 @@ void refuse_samples(const Group& group, const std::vector<Hdf5Named>& datasets,
   }
   for (const auto& [kind, members] : alike) {
     if (members.size() < 3) continue;
-    const std::string first = printable(join(group.path, members[0]->name));
-    const std::string second = printable(join(group.path, members[1]->name));
+    const std::string first = printable(join_hdf5_path(choice.group, members[0]->name));
+    const std::string second = printable(join_hdf5_path(choice.group, members[1]->name));
     throw Error(ErrorKind::usage,
                 fmt::format("{} datasets such as {} and {} differ only in their number: they look "
                             "like one per sample, which cannot be read; datasets whose first "
@@ -122,74 +116,160 @@ void refuse_samples(const Group& group, const std::vector<Hdf5Named>& datasets,
   }
 }
 
-/// The datasets of a group that are the fields.
-Hdf5Selection choose_in(Group group, const std::string& name) {
-  std::vector<std::pair<uint64_t, std::vector<Hdf5Named>*>> choices;
-  for (auto& [rows, datasets] : group.by_rows) choices.emplace_back(rows, &datasets);
-  std::stable_sort(choices.begin(), choices.end(), [](const auto& a, const auto& b) {
-    return a.second->size() > b.second->size();
+bool has(const Group& group, std::string_view name) {
+  return std::any_of(group.by_rows.begin(), group.by_rows.end(), [&](const auto& entry) {
+    return std::any_of(entry.second.begin(), entry.second.end(),
+                       [&](const Hdf5Named& named) { return named.name == name; });
   });
-  // Where most of them agree, the others (a mean, names of classes) are no fields.
-  const bool clear = choices.size() == 1 || choices[0].second->size() > choices[1].second->size();
-  if (!clear) {
-    std::string text;
-    for (const auto& [rows, datasets] : choices) {
-      text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", names_of(*datasets), rows);
-    }
-    std::string first;
-    for (const Hdf5Named& each : *choices[0].second) {
-      first += fmt::format("{}{}", first.empty() ? "" : ",", join(group.path, each.name));
-    }
-    throw Error(ErrorKind::usage,
-                fmt::format("its datasets differ in length: {}; say which ones: {}::{}", text,
-                            printable(name), printable(first)));
-  }
-  refuse_samples(group, *choices[0].second, name);
-  return {choices[0].first, std::move(*choices[0].second), std::move(group.problems),
-          std::move(group.classes)};
 }
 
-/// Groups below the root that have datasets.
-Hdf5Selection search(Hdf5File& file, Group root, const std::string& name) {
-  std::deque<Group> open;
-  std::vector<Group> found;
-  std::set<uint64_t> seen = {file.root()};
-  std::vector<Hdf5Problem> problems = root.problems;
-  open.push_back(std::move(root));
-  while (!open.empty() && seen.size() < kMostGroups) {
-    const Group group = std::move(open.front());
-    open.pop_front();
-    if (static_cast<size_t>(std::count(group.path.begin(), group.path.end(), '/')) >= kDeepest) {
-      continue;
+bool is_pickled(uint64_t rows, const Hdf5Named& named) {
+  return rows == 1 && named.dataset.type.kind == Hdf5Class::variable &&
+         named.name.ends_with("values");
+}
+
+/// What pandas wrote is known by its names. Of a frame the rows are those of its index, `axis1`;
+/// columns of Python objects, text among them, are one pickle, which is no value of a row.
+void settle_pandas(Hdf5File& file, Group& group) {
+  const bool frame = has(group, "axis0") && has(group, kPandasRows) && has(group, "block0_items");
+  const bool series = has(group, "index") && has(group, "values") && group.by_rows.size() <= 2;
+  if (!frame && !series) return;
+  const std::string_view index = frame ? kPandasRows : "index";
+  uint64_t rows = 0;
+  for (const auto& [each, datasets] : group.by_rows) {
+    for (const Hdf5Named& named : datasets) rows = named.name == index ? each : rows;
+    for (const Hdf5Named& named : datasets) {
+      if (!is_pickled(each, named)) continue;
+      group.problems.push_back({named.name,
+                                file.bytes().offset_of(named.dataset.address, 0, "dataset"),
+                                "columns that pandas pickled (text, or other Python objects), "
+                                "which are not read: write them with to_hdf(…, format=\"table\") "
+                                "or to_parquet()"});
     }
-    for (const auto& [child, address] : group.groups) {
-      if (!seen.insert(address).second) continue;
-      const auto links = read_hdf5_links(file, file.messages(address));
-      if (!links) continue;  // a type with a name
-      Group below = read_group(file, join(group.path, child), *links);
-      if (below.by_rows.empty()) {
-        problems.insert(problems.end(), below.problems.begin(), below.problems.end());
-        open.push_back(std::move(below));
-      } else {
-        found.push_back(std::move(below));
+  }
+  for (auto& [each, datasets] : group.by_rows) {
+    std::erase_if(datasets, [&, here = each](const Hdf5Named& n) { return is_pickled(here, n); });
+  }
+  std::erase_if(group.by_rows, [](const auto& entry) { return entry.second.empty(); });
+  if (frame) group.rows = rows;
+}
+
+/// A matrix of which only the elements other than zero are stored, as SciPy and AnnData write it.
+bool is_sparse(const Group& group) {
+  return has(group, "data") && has(group, "indices") && has(group, "indptr");
+}
+
+/// Groups in which libraries keep what is not for users: PyTables its indexes of tables, MATLAB the
+/// contents of cells.
+bool is_internal(const std::string& name) {
+  return name.starts_with("_i_") || name.starts_with("#");
+}
+
+/// The group and those below it.
+std::vector<Group> groups_from(Hdf5File& file, Group first, uint64_t address) {
+  std::vector<Group> found;
+  std::set<uint64_t> seen = {address};
+  found.push_back(std::move(first));
+  for (size_t next = 0; next < found.size() && seen.size() < kMostGroups; ++next) {
+    const std::string path = found[next].path;
+    if (static_cast<size_t>(std::count(path.begin(), path.end(), '/')) >= kDeepest) continue;
+    const auto children = found[next].groups;
+    for (const auto& [child, child_address] : children) {
+      if (is_internal(child) || !seen.insert(child_address).second) continue;
+      const std::string child_path = join_hdf5_path(path, child);
+      try {
+        const auto links = read_hdf5_links(file, file.messages(child_address));
+        if (links) found.push_back(read_group(file, child_path, *links));  // else a named type
+      } catch (const Hdf5Error& error) {
+        found[next].problems.push_back(problem_of(child, error));
+      } catch (const Error& error) {  // too many members
+        if (error.kind() != ErrorKind::unsupported) throw;
+        found[next].problems.push_back({child, 0, error.what(), false});
       }
     }
   }
-  if (found.size() == 1) return choose_in(std::move(found.front()), name);
-  if (found.empty()) {
-    if (!problems.empty()) return {0, {}, std::move(problems)};
+  return found;
+}
+
+void name_unused(std::span<const Hdf5Choice> choices, size_t chosen, Hdf5Selection& selection) {
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (i == chosen) continue;
+    for (const Hdf5Named& named : choices[i].datasets) {
+      selection.unused.push_back(fmt::format(
+          "{} ({})", printable(join_hdf5_path(choices[i].group, named.name)), choices[i].rows));
+    }
+  }
+}
+
+/// Those of the chosen group, and damage anywhere: what is lost there may have been the samples.
+/// The rest is only named.
+void take_problems(std::span<Group> groups, const Group* chosen, Hdf5Selection& selection) {
+  for (Group& group : groups) {
+    for (Hdf5Problem& problem : group.problems) {
+      if (chosen == nullptr || &group == chosen || problem.damaged) {
+        if (&group != chosen) problem.name = join_hdf5_path(group.path, problem.name);
+        selection.problems.push_back(std::move(problem));
+      } else {
+        selection.unused.push_back(fmt::format(
+            "{} ({})", printable(join_hdf5_path(group.path, problem.name)), problem.cause));
+      }
+    }
+  }
+}
+
+/// Leaves out datasets that a group before this one has too, under a link.
+void forget_links(Group& group, std::set<uint64_t>& known) {
+  std::set<uint64_t> here;
+  for (auto& [rows, datasets] : group.by_rows) {
+    std::erase_if(datasets,
+                  [&](const Hdf5Named& named) { return known.contains(named.dataset.address); });
+    for (const Hdf5Named& named : datasets) here.insert(named.dataset.address);
+  }
+  std::erase_if(group.by_rows, [](const auto& entry) { return entry.second.empty(); });
+  known.merge(here);
+}
+
+/// The datasets of these groups, the one that was asked for in front, that are the fields.
+Hdf5Selection choose_among(Hdf5File& file, std::vector<Group> groups,
+                           std::span<const std::string> fields, const std::string& name) {
+  std::vector<Hdf5Choice> choices, aside;
+  std::vector<size_t> group_of;
+  std::set<uint64_t> known;
+  Hdf5Selection selection;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    forget_links(groups[i], known);
+    settle_pandas(file, groups[i]);
+    groups[i].sparse = is_sparse(groups[i]);
+    for (auto& [rows, datasets] : groups[i].by_rows) {
+      const bool counts = !groups[i].rows || *groups[i].rows == rows;
+      auto& list = counts ? choices : aside;
+      list.push_back({groups[i].path, rows, std::move(datasets)});
+      if (counts) group_of.push_back(i);
+    }
+  }
+  if (choices.empty()) {
+    take_problems(groups, nullptr, selection);
+    if (!selection.problems.empty()) return selection;
     throw Error(ErrorKind::not_found, "no dataset in it that could hold samples");
   }
-  std::string text;
-  for (size_t i = 0; i < found.size() && i < kMostShown; ++i) {
-    const auto& [rows, datasets] = *found[i].by_rows.rbegin();
-    text += fmt::format("{}{} ({}: {})", i == 0 ? "" : "; ", printable(found[i].path), rows,
-                        names_of(datasets));
+  const size_t chosen = choose_hdf5(file, choices, groups[0].path, fields, name);
+  Hdf5Choice& choice = choices[chosen];
+  Group& group = groups[group_of[chosen]];
+  refuse_samples(choice, name);
+  if (group.sparse) {
+    throw Error(ErrorKind::usage,
+                fmt::format("group /{} is a sparse matrix (data, indices, indptr), which is not "
+                            "read yet: store it as a dense dataset",
+                            printable(group.path)));
   }
-  if (found.size() > kMostShown) text += fmt::format("; … {} in all", found.size());
-  throw Error(ErrorKind::usage, fmt::format("several of its groups hold samples: {}; say which "
-                                            "one: {}::{}",
-                                            text, printable(name), printable(found[0].path)));
+  name_unused(choices, chosen, selection);
+  name_unused(aside, aside.size(), selection);
+  take_problems(groups, &group, selection);
+  selection.rows = choice.rows;
+  selection.group = choice.group;
+  selection.datasets = std::move(choice.datasets);
+  selection.classes = std::move(group.classes);
+  return selection;
 }
 
 /// Datasets that were named one by one.
@@ -224,7 +304,8 @@ Hdf5Selection named_datasets(Hdf5File& file, std::string_view inner) {
 
 }  // namespace
 
-Hdf5Selection select_hdf5(Hdf5File& file, std::string_view inner, const std::string& name) {
+Hdf5Selection select_hdf5(Hdf5File& file, std::string_view inner,
+                          std::span<const std::string> fields, const std::string& name) {
   const bool one = inner.find(',') == inner.npos;
   const auto address = one ? find_hdf5_object(file, inner) : std::nullopt;
   if (one && !address) {
@@ -233,8 +314,7 @@ Hdf5Selection select_hdf5(Hdf5File& file, std::string_view inner, const std::str
   const auto links = address ? read_hdf5_links(file, file.messages(*address)) : std::nullopt;
   if (!links) return named_datasets(file, inner);
   Group group = read_group(file, std::string(inner), *links);
-  if (!group.by_rows.empty()) return choose_in(std::move(group), name);
-  return search(file, std::move(group), name);
+  return choose_among(file, groups_from(file, std::move(group), *address), fields, name);
 }
 
 }  // namespace stoker

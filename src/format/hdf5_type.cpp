@@ -14,6 +14,7 @@ namespace {
 // Types of types of types: no file that anybody wrote comes near.
 constexpr unsigned kDeepest = 16;
 constexpr size_t kMostMembers = 4096;
+constexpr unsigned kComplex = 11;
 
 Hdf5Type parse_type(Hdf5Cursor& message, unsigned depth);
 
@@ -166,20 +167,36 @@ void parse_array(Hdf5Cursor& message, const Head& head, unsigned depth, Hdf5Type
   if (type.size != stated) message.fail("an array whose size is not that of its elements");
 }
 
+/// Complex numbers of HDF5 2.0: a compound of r and i, as h5py writes NumPy's.
+void parse_complex(Hdf5Cursor& message, const Head& head, unsigned depth, Hdf5Type& type) {
+  constexpr uint32_t kRectangular = 1;  // and both parts of one type
+  if (head.bits != kRectangular) {
+    throw Hdf5Error(ErrorKind::unsupported, message.offset(), "complex numbers of an unknown form");
+  }
+  const Hdf5Type part = parse_type(message, depth + 1);
+  if (part.size > type.size / 2) message.fail("a complex number smaller than its parts");
+  type.kind = Hdf5Class::compound;
+  type.members = {{"r", 0, part}, {"i", part.size, part}};
+}
+
 Hdf5Type parse_type(Hdf5Cursor& message, unsigned depth) {
   if (depth > kDeepest) message.fail("types nested too deeply");
   const uint8_t first = message.u8();
   const Head head{unsigned{first} >> 4U, static_cast<uint32_t>(message.number(3))};
   const unsigned kind = first & 15U;
-  if (head.version < 1 || head.version > 5 || kind > 10) {
+  if (head.version < 1 || head.version > 5 || kind > kComplex) {
     throw Hdf5Error(
         ErrorKind::unsupported, message.offset(),
         fmt::format("{}: class {} of version {} is not known", message.what(), kind, head.version));
   }
   Hdf5Type type;
-  type.kind = static_cast<Hdf5Class>(kind);
   type.size = message.u32();
   if (type.size == 0) message.fail("a type of no bytes");
+  if (kind == kComplex) {
+    parse_complex(message, head, depth, type);
+    return type;
+  }
+  type.kind = static_cast<Hdf5Class>(kind);
   switch (type.kind) {
     case Hdf5Class::integer:
     case Hdf5Class::bits:

@@ -20,6 +20,17 @@ bool is_page_size(uint64_t size) {
   return std::has_single_bit(size) && size >= kLmdbSmallestPage && size <= kLmdbLargestPage;
 }
 
+/// An entry for messages: by its key, or where that cannot be read, by the one before.
+std::string entry_name(std::string_view key, std::string_view before) {
+  constexpr size_t kLongest = 128;
+  const auto shown = [&](std::string_view text) {
+    return printable(text.substr(0, kLongest)) + (text.size() > kLongest ? "…" : "");
+  };
+  if (!key.empty()) return fmt::format("the entry '{}'", shown(key));
+  if (!before.empty()) return fmt::format("the entry after '{}'", shown(before));
+  return "the first entry of a page";
+}
+
 }  // namespace
 
 /// One look at a tree.
@@ -182,6 +193,7 @@ void LmdbFile::walk_leaf(Walk& walk, uint64_t number) {
   const std::vector<std::byte> kept(window.begin(), window.end());
   const Bytes bytes(kept);
   const size_t nodes = load<LmdbPageHead>(bytes.data()).nodes();
+  std::string_view before;
   for (size_t i = 0; i < nodes; ++i) {
     const auto at = load<uint16_t>(bytes.data() + kLmdbPageHead + 2 * i);
     LmdbEntry entry;
@@ -189,8 +201,9 @@ void LmdbFile::walk_leaf(Walk& walk, uint64_t number) {
     if (cause.empty()) {
       walk.entry(entry);
     } else {
-      walk.damage(number * page_size_, fmt::format("node {} of page {}: {}", i, number, cause));
+      walk.damage(number * page_size_, fmt::format("{}: {}", entry_name(entry.key, before), cause));
     }
+    if (!entry.key.empty()) before = entry.key;
   }
 }
 

@@ -82,6 +82,9 @@ class ParquetScan {
     if (!chunk.refusal.empty()) return chunk.refusal;
     if (chunk.type != *plan.node->type)
       return "its values are of another type than the schema says";
+    if (plan.most_repetition == 0 && chunk.values != group.rows) {
+      return fmt::format("it has {} values for {} rows", chunk.values, group.rows);
+    }
     const uint64_t bytes = chunk.end - chunk.begin;
     if (chunk.values > std::max(group.rows, kRowsForNothing + kValuesPerByte * bytes)) {
       return fmt::format("{} bytes claim {} values", bytes, chunk.values);

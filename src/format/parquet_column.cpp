@@ -26,6 +26,19 @@ Bytes narrowed(Bytes stored, DType dtype) {
   return stored.first(std::min(stored.size(), size_of(dtype)));
 }
 
+/// Nanoseconds since 1970 of an INT96: those of the day, then the Julian day. Nothing where 64 bits
+/// have no room for them.
+std::optional<int64_t> nanoseconds_of(Bytes stored) {
+  constexpr int64_t kEpochDay = 2'440'588, kDay = 86'400'000'000'000;
+  const auto of_day = load<int64_t>(stored.data());
+  const int64_t day = int64_t{load<int32_t>(stored.data() + sizeof(int64_t))} - kEpochDay;
+  int64_t all = 0;
+  if (__builtin_mul_overflow(day, kDay, &all) || __builtin_add_overflow(all, of_day, &all)) {
+    return std::nullopt;
+  }
+  return all;
+}
+
 /// REQUIRES: `next` lies right behind `last`, or not.
 bool follows(const Extent& last, const Extent& next) {
   return last.container == next.container && last.number == next.number &&
@@ -98,13 +111,11 @@ bool ParquetColumn::next_flat(FoundField& found) {
     }
   }
   --left_;
+  Bytes stored;
   try {
     if (plan_.most_definition > 0 && definitions_.next() < plan_.most_definition) return false;
-    if (plan_.use == ParquetUse::number) {
-      number(found);
-      return true;
-    }
     const ParquetValue value = values_.next();
+    stored = value.bytes;
     bytes_ = value.bytes;
     found.extent = value.extent;
   } catch (const Error& error) {
@@ -113,6 +124,10 @@ bool ParquetColumn::next_flat(FoundField& found) {
     left_ = 0;
     throw Error(error.kind(),
                 fmt::format("{}; the {} rows behind it have no value of it", error.what(), lost_));
+  }
+  if (plan_.use == ParquetUse::number) {
+    number(stored, found);
+    return true;
   }
   if (plan_.node->text) found.type = FieldType::text;
   if (found.extent.container == Container::here) {
@@ -140,10 +155,17 @@ void ParquetColumn::require_room() const {
   }
 }
 
-void ParquetColumn::number(FoundField& found) {
+void ParquetColumn::number(Bytes stored, FoundField& found) {
+  found.extent = {};
   Array element;
   element.dtype = plan_.node->dtype;
-  element.data = narrowed(values_.next().bytes, element.dtype);
+  element.data = narrowed(stored, element.dtype);
+  if (*plan_.node->type == ParquetType::int96) {
+    const std::optional<int64_t> time = nanoseconds_of(stored);
+    if (!time) corrupt("a time that nanoseconds in 64 bits have no room for");
+    scratch_ = as_text(std::as_bytes(std::span(&*time, 1)));
+    element.data = as_bytes(scratch_);
+  }
   found.type = FieldType::number;
   found.dtype = element.dtype;
   found.encoding = Encoding::none;

@@ -48,7 +48,7 @@ class ParquetColumn {
   void finish_list(FoundField& found, bool empty);
   void put_here(FoundField& found);
   void require_room() const;
-  void number(FoundField& found);
+  void number(Bytes stored, FoundField& found);
   void note_dimension(unsigned repetition);
   [[noreturn]] void give_up(const std::string& cause);
 

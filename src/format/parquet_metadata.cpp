@@ -113,8 +113,7 @@ void interpret(Element& element) {
   node.map = converted == kMap || converted == kMapKeyValue || logical == kLogicalMap;
   node.text = converted == kUtf8 || converted == kEnum || converted == kJson ||
               logical == kLogicalString || logical == kLogicalEnum || logical == kLogicalJson;
-  node.unreadable = converted == kDecimal || converted == kInterval || logical == kLogicalDecimal ||
-                    node.type == ParquetType::int96;
+  node.unreadable = converted == kDecimal || converted == kInterval || logical == kLogicalDecimal;
   if (!node.type) return;
   switch (*node.type) {
     case ParquetType::boolean:
@@ -126,6 +125,9 @@ void interpret(Element& element) {
       // An annotation for the other width says nothing.
       if (*node.type == ParquetType::int32 && size_of(node.dtype) == 8) node.dtype = DType::int32;
       if (*node.type == ParquetType::int64 && size_of(node.dtype) != 8) node.dtype = DType::int64;
+      break;
+    case ParquetType::int96:
+      node.dtype = DType::int64;  // nanoseconds since 1970
       break;
     case ParquetType::real32:
       node.dtype = DType::float32;
@@ -255,9 +257,19 @@ void parse_key_values(ThriftStruct& fields, ParquetFile& file) {
   }
 }
 
+/// Versions of Arrow that wrote the wrong flag into compressed pages of version 2.
+bool is_old_arrow(std::string_view created_by) {
+  constexpr std::array<std::string_view, 4> kOld = {
+      "parquet-cpp version ", "parquet-cpp-arrow version 0.", "parquet-cpp-arrow version 1.",
+      "parquet-cpp-arrow version 2."};
+  return std::any_of(kOld.begin(), kOld.end(),
+                     [&](std::string_view begin) { return created_by.starts_with(begin); });
+}
+
 void parse_footer(uint64_t file_end, ParquetFile& file) {
   ThriftBytes bytes(file.footer);
   ThriftStruct fields(bytes);
+  std::string_view created_by;
   while (fields.next()) {
     if (fields.id() == 2) parse_schema(fields, file);
     if (fields.id() == 3) file.rows = count_of(fields.integer(), "rows");
@@ -267,6 +279,11 @@ void parse_footer(uint64_t file_end, ParquetFile& file) {
       }
     }
     if (fields.id() == 5) parse_key_values(fields, file);
+    if (fields.id() == 6) created_by = fields.text();
+  }
+  if (!is_old_arrow(created_by)) return;
+  for (ParquetRowGroup& group : file.groups) {
+    for (ParquetChunk& chunk : group.chunks) chunk.flags_lie = true;
   }
 }
 

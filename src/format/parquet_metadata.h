@@ -59,6 +59,7 @@ struct ParquetChunk {
   ParquetCodec codec = {};
   uint64_t values = 0;
   uint64_t begin = 0, end = 0;  // of its pages in the file
+  bool flags_lie = false;       // pages that say they are not compressed are
   std::string refusal;          // why it cannot be read; empty where it can
 };
 

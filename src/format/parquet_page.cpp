@@ -83,8 +83,6 @@ std::string refusal_of(ParquetCodec codec) {
       return "it is compressed with LZO, which is not read";
     case ParquetCodec::brotli:
       return "it is compressed with Brotli, which is not read";
-    case ParquetCodec::lz4_hadoop:
-      return "it is compressed with Hadoop's variant of LZ4, which is not read";
     default:
       return {};
   }
@@ -106,6 +104,7 @@ std::vector<Codec> ParquetPages::chain() const {
   CodecId id = CodecId::snappy;
   if (chunk_.codec == ParquetCodec::gzip) id = CodecId::zlib;
   if (chunk_.codec == ParquetCodec::zstd) id = CodecId::zstd;
+  if (chunk_.codec == ParquetCodec::lz4_hadoop) id = CodecId::lz4_hadoop;
   if (chunk_.codec == ParquetCodec::lz4_raw) id = CodecId::lz4_block;
   return {{static_cast<uint16_t>(id), {}}};
 }
@@ -155,11 +154,26 @@ bool ParquetPages::next(ParquetPage& page) {
   return false;
 }
 
+/// Whether the values of a page are compressed. Arrow before 3.0 says of compressed pages of
+/// version 2 that they are not (ARROW-17100): there the lengths tell.
+bool ParquetPages::is_compressed(const Header& header) const {
+  if (chunk_.codec != ParquetCodec::none) {
+    return header.type != kDataV2 || header.compressed || header.stored != header.decoded ||
+           chunk_.flags_lie;
+  }
+  if (header.stored != header.decoded) {
+    corrupt(fmt::format("a page that is not compressed has {} bytes and states {}", header.stored,
+                        header.decoded));
+  }
+  return false;
+}
+
 bool ParquetPages::can_stay_unread(const Header& header) const {
   constexpr uint64_t kLarge = 16 << 10;
   const bool data = header.type == kData || header.type == kDataV2;
   const bool levels_known = !has_repetition_ && !(header.old_definition && has_definition_);
   return data && levels_known && large_ && chunk_.codec == ParquetCodec::none && !header.crc &&
+         header.stored == header.decoded &&
          header.encoding == static_cast<int>(ParquetEncoding::plain) && header.values > 0 &&
          header.stored / header.values >= kLarge;
 }
@@ -223,8 +237,9 @@ void ParquetPages::read_page(const Header& header, ParquetPage& page) {
     throw Error(ErrorKind::unsupported, fmt::format("encoding {} is not known", header.encoding));
   }
   page.encoding = static_cast<ParquetEncoding>(header.encoding);
+  const bool compressed = is_compressed(header);
   if (header.type != kDataV2) {
-    if (chunk_.codec == ParquetCodec::none) {
+    if (!compressed) {
       page.decoded = std::move(stored);
       page.first = {Container::shard, shard_, begin, 0, 0};
     } else {
@@ -247,7 +262,7 @@ void ParquetPages::read_page(const Header& header, ParquetPage& page) {
   }
   std::vector<std::byte> values;
   const Bytes rest = Bytes(stored).subspan(levels);
-  if (header.compressed) {
+  if (compressed) {
     decode(rest, begin + levels, header.decoded - levels, values, page);
   } else {
     values.assign(rest.begin(), rest.end());
@@ -279,11 +294,6 @@ void ParquetPages::find_levels(Bytes& rest, ParquetPage& page) const {
 
 void ParquetPages::decode(Bytes stored, uint64_t offset, uint64_t decoded_length,
                           std::vector<std::byte>& into, ParquetPage& page) {
-  if (chunk_.codec == ParquetCodec::none) {
-    into.assign(stored.begin(), stored.end());
-    page.first = {Container::shard, shard_, offset, 0, 0};
-    return;
-  }
   const std::vector<Codec> chain = this->chain();
   if (decoded_length == 0) return;
   if (decoded_length > decoded_limit(chain, stored.size())) {

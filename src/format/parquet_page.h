@@ -98,6 +98,7 @@ class ParquetPages {
   struct Header;
   Header read_header();
   void read_page(const Header& header, ParquetPage& page);
+  bool is_compressed(const Header& header) const;
   bool can_stay_unread(const Header& header) const;
   void read_levels(const Header& header, ParquetPage& page) const;
   void find_levels(Bytes& rest, ParquetPage& page) const;

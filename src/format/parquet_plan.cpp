@@ -94,8 +94,11 @@ class Planner {
 
   void leaf(const ParquetNode& node, ParquetPlan& plan) {
     plan.node = &node;
-    if (node.unreadable) return refuse(plan.name, "decimals, intervals and INT96 are not read");
+    if (node.unreadable) return refuse(plan.name, "decimals and intervals are not read");
     const bool list = plan.most_repetition > 0;
+    if (list && *node.type == ParquetType::int96) {
+      return refuse(plan.name, "lists of INT96 are not read");
+    }
     if (node.dtype != DType::unknown) {
       plan.use = list ? ParquetUse::array : ParquetUse::number;
     } else {

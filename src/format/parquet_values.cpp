@@ -20,6 +20,8 @@ size_t width_of(const ParquetNode& node) {
     case ParquetType::int64:
     case ParquetType::real64:
       return 8;
+    case ParquetType::int96:
+      return 12;
     case ParquetType::fixed_byte_array:
       return node.width;
     default:
@@ -106,6 +108,9 @@ void ParquetValues::begin(const ParquetPage& page) {
     case ParquetEncoding::byte_stream_split:
       if (width_ == 0) break;
       split_count_ = page.data.size() / width_;
+      if (split_count_ * width_ != page.data.size() || split_count_ > page.values) {
+        corrupt(fmt::format("{} bytes of split values of {} bytes each", page.data.size(), width_));
+      }
       return;
     default:
       break;

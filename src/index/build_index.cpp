@@ -189,7 +189,9 @@ IndexResult build_index_in(const Source& source, const Detected& detected,
   result.faults = detected.layout.faults;
   result.hidden = detected.layout.hidden;
   result.unlisted = detected.layout.unlisted;
+  result.unused = detected.layout.unused;
   Manifest manifest;
+  manifest.unused = detected.layout.unused;
   manifest.format = detected.format->name;
   manifest.listed = !source.list.empty();
   for (const BuiltPart& part : built) {
@@ -225,6 +227,7 @@ IndexResult describe_index(const std::string& directory, bool in_cache) {
   result.samples = manifest.samples();
   result.shards = manifest.shards();
   result.bytes = manifest.bytes();
+  result.unused = manifest.unused;
   result.in_cache = in_cache;
   return result;
 }

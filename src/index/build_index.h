@@ -45,6 +45,7 @@ struct IndexResult {
   uint64_t samples = 0, shards = 0, bytes = 0;
   uint64_t segments_reused = 0;
   uint64_t hidden = 0, unlisted = 0;  // files that were left alone; see Layout
+  std::vector<std::string> unused;    // see Layout
   std::vector<Fault> faults;
   RowIndexSummary row_index;
   bool in_cache = false;

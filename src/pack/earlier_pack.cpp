@@ -99,6 +99,9 @@ std::optional<PackResult> complete_already(const Destination& destination, const
     result.datasets.push_back(directory);
     const std::string index_directory = directory + "/" + kIndexDirectory;
     result.row_index.add(row_index_summary(index_directory, manifest.segments));
+    if (origin.contains("unused")) {
+      result.unused = origin["unused"].get<std::vector<std::string>>();
+    }
     if (origin.contains("lossy")) result.lossy = origin["lossy"].get<std::vector<std::string>>();
     for (const SegmentEntry& entry : manifest.segments) {
       const Segment segment(index_directory + "/" + entry.file);

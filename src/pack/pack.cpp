@@ -243,6 +243,7 @@ void write_manifest(const Destination& destination, const Plan& plan, size_t num
     for (const Fault& fault : plan.left_out) origin["left_out"].push_back(to_json(fault));
   }
   if (!plan.lossy.empty()) origin["lossy"] = plan.lossy;
+  if (!plan.unused.empty()) origin["unused"] = plan.unused;
   manifest.origin = origin.dump();
   const Access access = readers_of(index, manifest).at_most();
   manifest.write(index + "/" + kManifestName, access);
@@ -284,6 +285,7 @@ PackResult begin_result(const Work& work, const Plan& plan) {
   result.filtered = plan.filtered;
   result.hidden = plan.hidden;
   result.unlisted = plan.unlisted;
+  result.unused = plan.unused;
   result.left_out = plan.left_out;
   result.lossy = plan.lossy;
   return result;

@@ -57,10 +57,11 @@ struct PackResult {
   uint64_t payload_bytes = 0;  // of the fields
   uint64_t shards_reused = 0;  // finished by an earlier, interrupted run
   bool already_complete = false;
-  bool unfinished = false;  // a plan or a part of it: no dataset yet
-  uint64_t filtered = 0;    // samples that --include, --exclude and --limit kept out
-  uint64_t hidden = 0;      // files whose name begins with a dot
-  uint64_t unlisted = 0;    // files that the list does not name
+  bool unfinished = false;          // a plan or a part of it: no dataset yet
+  uint64_t filtered = 0;            // samples that --include, --exclude and --limit kept out
+  uint64_t hidden = 0;              // files whose name begins with a dot
+  uint64_t unlisted = 0;            // files that the list does not name
+  std::vector<std::string> unused;  // what the source holds and is not read; see Layout
   /// What was left out because it could not be read: never silently.
   std::vector<Fault> left_out;
   /// Fields that the format cannot store, and why.

@@ -394,6 +394,7 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
   plan.source_format = scanned.format;
   plan.hidden = scanned.hidden;
   plan.unlisted = scanned.unlisted;
+  plan.unused = scanned.unused;
   plan.left_out = scanned.faults;
 
   const auto index = std::make_shared<Index>(directory + "/source");

@@ -41,6 +41,7 @@ struct Plan {
   uint64_t fingerprint = 0;  // of the source; see fingerprint_of()
   uint64_t filtered = 0;
   uint64_t hidden = 0, unlisted = 0;
+  std::vector<std::string> unused;   // what the source holds and nothing reads; see Layout
   std::vector<Fault> left_out;       // what the scan could not take in, and duplicate keys
   std::vector<std::string> endings;  // of the files of a shard, behind its name
   std::vector<std::string> lossy;    // fields that the format cannot store, and why

@@ -29,6 +29,7 @@ Json to_json(const Plan& plan) {
   json["endings"] = Json::array();
   for (const std::string& ending : plan.endings) json["endings"].push_back(name_to_json(ending));
   json["lossy"] = plan.lossy;
+  json["unused"] = plan.unused;
   json["datasets"] = Json::array();
   for (const PlannedDataset& dataset : plan.datasets) {
     Json shards = Json::array();
@@ -110,6 +111,7 @@ std::optional<Plan> Plan::read(const std::string& directory) {
       plan.endings.push_back(name_from_json(ending.get<std::string>()));
     }
     plan.lossy = json.at("lossy").get<std::vector<std::string>>();
+    plan.unused = json.at("unused").get<std::vector<std::string>>();
     for (const Json& dataset : json.at("datasets")) {
       PlannedDataset& planned = plan.datasets.emplace_back();
       planned.directory = dataset.at("directory").get<std::string>();

@@ -126,3 +126,15 @@ def test_changed_after_it_was_indexed(peer_lmdb, tmp_path, stoker_cli, full):
     assert {key: sample["bin"] for key, sample in read_dataset(path).items()} == {
         f"{i:05d}": b"\3" * 3000 for i in range(50)
     }
+
+
+def test_a_lost_value_is_named_by_its_key(peer_lmdb, tmp_path, stoker_cli):
+    peer_lmdb(WRITE, tmp_path / "x", "0", "30", "5000")
+    path = tmp_path / "x/data.mdb"
+    data = bytearray(path.read_bytes())
+    at = data.index(noise(7, 10000))
+    data[at - 6 : at - 4] = b"\0\0"  # flags of the page that its value begins in
+    path.write_bytes(data)
+    found = stoker_cli("check", tmp_path / "x", status=1).text
+    assert "the entry '00007.bin': its value in page" in found and "node" not in found
+    assert len(read_dataset(tmp_path / "x")) == 29
