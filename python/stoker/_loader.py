@@ -230,7 +230,7 @@ class Loader:
             self._save_if_preempted()
         if found is None:
             return None
-        batch, position = found  # type: ignore[misc]
+        batch, position = found
         return self._output.begin(self._functions.apply(batch, self._core.key)), position
 
     def _next(self, patience: float) -> Any:
