@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
         resampler.plan({job.crop.size(), {kSide, kSide}, {0, 0, kSide, kSide}, Resample::bilinear});
     part.top += job.crop.top;
     part.left += job.crop.left;
-    resampler.run(libjpeg.decode(part, false, pixels), job.flip, out, kSide * 3);
+    resampler.run(libjpeg.decode(part, JpegDamage::on_the_way, pixels), job.flip, out, kSide * 3);
   };
   const auto with_ours = [&](const Job& job, Bytes index, uint8_t* out) {
     const Photo& photo = photos[job.photo];

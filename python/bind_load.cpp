@@ -68,8 +68,16 @@ void make(Loader* loader, const std::vector<const Dataset*>& datasets, const nb:
   for (const nb::handle field : get<nb::list>(given, "fields")) {
     options.fields.push_back(to_bytes(field));
   }
+  for (const auto& [from, to] :
+       get<std::vector<std::pair<nb::object, nb::object>>>(given, "renamed")) {
+    options.renamed.push_back({to_bytes(from), to_bytes(to)});
+  }
+  options.image = to_bytes(get<nb::object>(given, "image"));
+  const bool like_pillow = choice<bool>("on_corrupt", get<std::string>(given, "on_corrupt"),
+                                        {{"raise", false}, {"like_pillow", true}});
   if (!given["picture"].is_none()) {
     options.picture = picture_recipe_of(get<nb::dict>(given, "picture"));
+    options.picture->like_pillow = like_pillow;
   }
   for (auto& [name, value] : get<std::vector<std::pair<std::string, double>>>(given, "padded")) {
     options.padded.push_back({std::move(name), value});
@@ -83,7 +91,10 @@ void make(Loader* loader, const std::vector<const Dataset*>& datasets, const nb:
   options.pinned = get<bool>(given, "pinned");
   std::vector<LoadSource> sources;
   for (const Dataset* dataset : datasets) {
-    sources.push_back({dataset->shared_index(), {dataset->paths().root}, dataset->staged()});
+    sources.push_back({dataset->shared_index(),
+                       {dataset->paths().root},
+                       dataset->staged(),
+                       dataset->paths().path});
   }
   new (loader) Loader(sources, std::move(options));
 }
@@ -190,6 +201,7 @@ nb::dict stats(const Loader& loader) {
   dict["mixing"] = loader.order().mixing(loader.options().batch_size);
   dict["limit"] = std::string(limit_of(stats));
   dict["bad"] = to_list(stats.bad);
+  dict["damaged"] = to_list(stats.damaged);
   return dict;
 }
 

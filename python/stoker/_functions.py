@@ -19,8 +19,9 @@ def _name(function: Callable[..., Any]) -> str:
 class Functions:
     """Applies them to a batch, in the thread that asks for it: Python computes in one thread at a time anyway."""
 
-    def __init__(self, functions: list[Callable[..., Any]]) -> None:
+    def __init__(self, functions: list[Callable[..., Any]], image: str) -> None:
         self._functions = functions
+        self._image = image
         self.reset()
 
     def __bool__(self) -> bool:
@@ -38,7 +39,7 @@ class Functions:
             if isinstance(function, PerBatch):
                 batch = _whole(function.function, batch)
             else:
-                batch = {**batch, "image": _rows(function, batch, key)}
+                batch = {**batch, self._image: _rows(function, batch, self._image, key)}
         self.seconds += time.perf_counter() - begin
         self._batches += 1
         return batch
@@ -62,9 +63,9 @@ def _whole(function: Callable[..., Any], batch: dict[str, Any]) -> dict[str, Any
     return changed
 
 
-def _rows(function: Callable[..., Any], batch: dict[str, Any], key: Callable[[int], str]) -> Any:
+def _rows(function: Callable[..., Any], batch: dict[str, Any], image: str, key: Callable[[int], str]) -> Any:
     rows: list[Any] = []
-    for sample, picture in zip(batch["sample"], batch["image"]):
+    for sample, picture in zip(batch["sample"], batch[image]):
         try:
             row = np.asarray(function(picture))
         except Exception as error:
@@ -75,4 +76,4 @@ def _rows(function: Callable[..., Any], batch: dict[str, Any], key: Callable[[in
                 f"{rows[0].dtype} of shape {rows[0].shape} for the first of its batch: they should be alike"
             )
         rows.append(row)
-    return np.stack(rows) if rows else batch["image"]
+    return np.stack(rows) if rows else batch[image]

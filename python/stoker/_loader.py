@@ -18,6 +18,7 @@ from stoker import transforms as _transforms
 from stoker._commands import Path
 from stoker._dataset import Dataset
 from stoker._dataset import open as _open
+from stoker._errors import CorruptError
 from stoker._functions import Functions
 from stoker._outputs import Batch, CudaOutput, Output
 from stoker._preemption import Preempted, _Watch
@@ -41,12 +42,15 @@ class Loader:
     A batch is a dict: one array for each field, and `sample`, the numbers of the samples. With `transforms`, `image` is
     decoded: (rows, height, width, 3) of uint8 unless they say otherwise. Numbers, and arrays of one shape, come as one
     array; what has a size of its own (bytes, text, other arrays) as a list. A batch stays valid as long as it is held.
+    Encoded images and arrays of uint8, (height, width), (height, width, 3) or (3, height, width), can be transformed.
 
     Order and augmentation are decided by seed, epoch and sample alone: they are the same for any number of threads and
     ranks, and after state_dict() and load_state_dict() with another number of either.
 
     data: path of a dataset, a Dataset (or a slice of one), or a list of them, which are loaded as one.
     layout: of pictures: "NHWC", or "NCHW" as torch's convolutions take it.
+    image: the field that `transforms` change, where it is not called "image".
+    rename: {field: name}: other names for fields, in the batches and for all other options here.
     fields: which ones; None: `image` and `label` where there are transforms, else all.
     pad: {field: value}: arrays of differing shape become one array, filled up; FIELD_length has their true lengths.
     shuffle: in another order every epoch; False: as the samples lie; "blocks": for slow disks, blocks of neighbours in
@@ -61,6 +65,8 @@ class Loader:
     drop_last: leave out a last batch that is not full.
     on_error: a sample that cannot be read raises; "skip" makes its batch one row shorter, "replace" takes the next
         sample of the epoch. stats()["bad"] names them.
+    on_corrupt: a damaged photo (libjpeg warns of corrupt data, a premature end or extraneous bytes) is one that cannot be
+        read; "like_pillow" takes the pixels that Pillow makes of it, and stats()["damaged"] names it.
     cache: "ram", or a directory on a fast disk: keeps what was read once, up to `cache_limit` ("8G").
     stage: bring the data near first: True: to the place that stoker.stage() chooses, or the place. What has arrived is read
         there, the rest from the source meanwhile; small files are packed there before the first batch.
@@ -78,6 +84,8 @@ class Loader:
         transforms: Sequence[_transforms.Transform] = (),
         *,
         layout: Literal["NHWC", "NCHW"] = "NHWC",
+        image: str = "image",
+        rename: Mapping[str, str] | None = None,
         fields: Sequence[str] | None = None,
         pad: Mapping[str, float] | None = None,
         shuffle: bool | Literal["blocks"] = True,
@@ -92,6 +100,7 @@ class Loader:
         uneven: Literal["pad", "drop"] = "pad",
         drop_last: bool = False,
         on_error: Literal["raise", "skip", "replace"] = "raise",
+        on_corrupt: Literal["raise", "like_pillow"] = "raise",
         cache: Literal["ram"] | Path | None = None,
         cache_limit: int | str | None = None,
         stage: bool | Path = False,
@@ -122,13 +131,16 @@ class Loader:
             raise ValueError("cache_limit: of which cache? cache='ram', or a directory")
         self._rank, self._world = ranks(rank, world_size)
         recipe = _transforms._recipe(transforms, layout, _classes(self._datasets))
-        self._functions = Functions(recipe.functions)
-        if recipe.picture is not None and fields is not None and "image" not in fields:
-            raise ValueError(f"fields {list(fields)}: transforms change 'image', which is not among them")
-        self._output = _output(output, device, recipe.bfloat16)
+        self._image = image
+        self._functions = Functions(recipe.functions, image)
+        if recipe.picture is not None and fields is not None and image not in fields:
+            raise ValueError(f"fields {list(fields)}: transforms change {image!r}, which is not among them")
+        if recipe.picture is None and image != "image":
+            raise ValueError(f"image {image!r}: is for transforms, and there are none")
+        self._output = _output(output, device, frozenset([image]) if recipe.bfloat16 else frozenset())
         self._padded = frozenset(pad or ())
         self._seed = seed
-        groups = _groups(self._datasets, weights, mix)
+        groups = _groups(self._datasets, weights, mix, rename or {})
         self._core = _core.Loader(
             [dataset._core for dataset in self._datasets],
             {
@@ -147,6 +159,9 @@ class Loader:
                 "uneven": uneven,
                 "drop_last": drop_last,
                 "on_error": on_error,
+                "on_corrupt": on_corrupt,
+                "image": image,
+                "renamed": list((rename or {}).items()),
                 "fields": list(fields or ()),
                 "picture": recipe.picture,
                 "padded": [(name, float(value)) for name, value in (pad or {}).items()],
@@ -209,14 +224,24 @@ class Loader:
 
     def _take(self, wait: bool = True) -> tuple[Batch, int] | None:
         """The next batch, on its way to where it is wanted; None at the end, or where it is not there yet."""
-        while (found := self._core.next(_PATIENCE if wait else 0)) is False:
+        while (found := self._next(_PATIENCE if wait else 0)) is False:
             if not wait:
                 return None
             self._save_if_preempted()
         if found is None:
             return None
-        batch, position = found  # type: ignore[misc]
+        batch, position = found
         return self._output.begin(self._functions.apply(batch, self._core.key)), position
+
+    def _next(self, patience: float) -> Any:
+        try:
+            return self._core.next(patience)
+        except CorruptError as error:
+            if "damaged JPEG" not in str(error):
+                raise
+            # Of what ends too early Pillow makes no pixels either.
+            accept = ", on_corrupt='like_pillow' takes the pixels that Pillow gives" if "Corrupt JPEG data" in str(error) else ""
+            raise CorruptError(f"{error}; on_error='skip' leaves such photos out{accept}") from None
 
     def _take_ahead(self, waiting: deque[tuple[Batch, int] | Exception]) -> None:
         """Begins the next batch before this one is handed out; what goes wrong with it comes in its turn."""
@@ -366,7 +391,9 @@ def _subset(datasets: list[Dataset], subset: Sequence[int] | None) -> Any:
     return members.tolist()
 
 
-def _groups(datasets: list[Dataset], weights: Any, mix: Sequence[float] | None) -> list[tuple[float, list[int]]]:
+def _groups(
+    datasets: list[Dataset], weights: Any, mix: Sequence[float] | None, rename: Mapping[str, str]
+) -> list[tuple[float, list[int]]]:
     if isinstance(weights, str) and weights != "balanced":
         raise ValueError(f"weights {weights!r}: should be 'balanced', or one number for each sample")
     if weights is not None and not isinstance(weights, str) and not len(weights):
@@ -379,7 +406,8 @@ def _groups(datasets: list[Dataset], weights: Any, mix: Sequence[float] | None) 
         return [(float(share), members.tolist()) for share, members in zip(mix, _members(datasets))]
     if not isinstance(weights, str):
         return []
-    labels = np.concatenate([np.asarray(dataset.column("label")) for dataset in datasets])
+    named = [next((old for old in dataset.fields if rename.get(old, old) == "label"), "label") for dataset in datasets]
+    labels = np.concatenate([np.asarray(dataset.column(name)) for dataset, name in zip(datasets, named)])
     members = np.concatenate(_members(datasets))
     return [(1.0, members[labels == label].tolist()) for label in np.unique(labels)]
 

@@ -44,7 +44,7 @@ def dataset(
         raise ValueError("data is a Loader: give it what else was given here")
     else:
         loader = data
-    names = ("image", "label") if as_supervised else None
+    names = (loader._image, "label") if as_supervised else None
     first = loader._peek()
     for name in names or ():
         if name not in first:

@@ -26,6 +26,8 @@ class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
 
     Images come as Pillow's, so that every existing transform works. May be used in any number of DataLoader workers,
     forked or spawned. `classes`, `class_to_idx` and `targets` are torchvision's.
+
+    image, label: the fields, where they have other names.
     """
 
     def __init__(
@@ -33,15 +35,22 @@ class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
         root: Path,
         transform: Callable[[Image.Image], Any] | None = None,
         target_transform: Callable[[int], Any] | None = None,
+        *,
+        image: str = "image",
+        label: str = "label",
     ) -> None:
         self._dataset = stoker.open(root)
-        for field in ("image", "label"):
+        for option, field in (("image", image), ("label", label)):
             if field not in self._dataset.fields:
-                raise ValueError(f"{self._dataset.path}: its samples have no field {field!r}")
+                raise ValueError(
+                    f"{self._dataset.path}: its samples have no field {field!r}, only: {', '.join(self._dataset.fields)}; "
+                    f"choose one with {option}="
+                )
+        self._image, self._label = image, label
         self.root = self._dataset.path
         self.transform = transform
         self.target_transform = target_transform
-        self.targets: list[int] = [int(label) for label in self._dataset.column("label")]
+        self.targets: list[int] = [int(label) for label in self._dataset.column(label)]
         self.classes: list[str] = list(self._dataset.classes) or [str(i) for i in range(max(self.targets, default=-1) + 1)]
         self.class_to_idx = {name: number for number, name in enumerate(self.classes)}
 
@@ -50,8 +59,8 @@ class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         sample = self._dataset[index]
-        image: Any = Image.open(io.BytesIO(sample["image"])).convert("RGB")
-        label: Any = sample["label"]
+        image: Any = Image.open(io.BytesIO(sample[self._image])).convert("RGB")
+        label: Any = sample[self._label]
         if self.transform is not None:
             image = self.transform(image)
         if self.target_transform is not None:

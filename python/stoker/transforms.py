@@ -238,7 +238,7 @@ class _Recipe:
 
     picture: dict[str, Any] | None
     functions: list[Callable[..., Any]]
-    bfloat16: frozenset[str]  # columns
+    bfloat16: bool
 
 
 def _sorted(transforms: Sequence[Transform]) -> tuple[dict[str, list[Any]], list[Callable[..., Any]]]:
@@ -275,7 +275,7 @@ def _recipe(transforms: Sequence[Transform], layout: Literal["NHWC", "NCHW"], cl
     if not native:
         if layout != "NHWC":
             raise ValueError("layout: is for pictures, which need transforms")
-        return _Recipe(None, functions, frozenset())
+        return _Recipe(None, functions, False)
     to_dtype = kinds["dtype"][0] if kinds["dtype"] else None
     mixing = [list(one.transforms) if isinstance(one, RandomChoice) else [one] for one in kinds["mixing"]]
     picture = {
@@ -286,8 +286,7 @@ def _recipe(transforms: Sequence[Transform], layout: Literal["NHWC", "NCHW"], cl
         "mixing": [[one._step() for one in choices] for choices in mixing],
         "classes": _classes([one for choices in mixing for one in choices], to_dtype, classes),
     }
-    bfloat16 = frozenset(["image"]) if to_dtype is not None and to_dtype.dtype == "bfloat16" else frozenset()
-    return _Recipe(picture, functions, bfloat16)
+    return _Recipe(picture, functions, to_dtype is not None and to_dtype.dtype == "bfloat16")
 
 
 def _classes(mixing: list[MixUp | CutMix], to_dtype: ToDtype | None, known: int) -> int:

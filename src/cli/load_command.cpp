@@ -21,6 +21,7 @@ constexpr std::array<std::string_view, 1> kPositionals = {"DATASET"};
 
 constexpr std::array kOptions = {
     Option{"--crop", "PIXELS", "side of the square that each photo becomes (default: 224)"},
+    Option{"--image", "FIELD", "the field that holds the photos (default: image)"},
     Option{"--raw", "", "read all fields and decode nothing: how fast is the storage?"},
     Option{"--batch", "N", "samples in a batch (default: 256)"},
     Option{"--epochs", "N", "how often all samples are loaded (default: 2)"},
@@ -53,6 +54,10 @@ LoadOptions options_of(const Arguments& arguments) {
   if (options.raw && arguments.number("--crop", 1)) {
     throw Error(ErrorKind::usage, "--crop and --raw: raw samples are not decoded, so not cropped");
   }
+  if (options.raw && arguments.value("--image")) {
+    throw Error(ErrorKind::usage, "--image and --raw: raw samples are not decoded");
+  }
+  options.image = arguments.value("--image").value_or(options.image);
   options.skip_bad = arguments.flag("--skip-bad");
   options.threads = static_cast<unsigned>(
       std::min<uint64_t>(arguments.number("--threads", 1).value_or(0), 1U << 20));
@@ -141,6 +146,7 @@ constinit const Command kLoadCommand = {
     .options = kOptions,
     .examples =
         "  stoker load train\n"
+        "  stoker load faces.h5 --image photos\n"
         "  stoker load train --batch 64 --threads 4 --epochs 3\n"
         "  stoker load train --raw --cold --order blocks\n"
         "  stoker load train --order sequential --json\n",

@@ -163,7 +163,8 @@ bool BaselineDecoder::decode(const Region& region, const RowIndexView* index, Pi
   set_planes(region);
   entropy_.keep(end_mcu_ - first_mcu_);
   if (index == nullptr) {
-    if (!entropy_.rewind()) return false;
+    // Without restart markers all is one piece: another marker in it is damage, wherever it is.
+    if (!entropy_.rewind() || (header_.restart == 0 && !entropy_.is_last_piece())) return false;
     if (!entropy_.skip(uint64_t{first_row_} * header_.mcus_per_row())) return false;
   }
   uint32_t y = region.top;
@@ -175,7 +176,10 @@ bool BaselineDecoder::decode(const Region& region, const RowIndexView* index, Pi
       make_pixels(region, y, row, rows.next());
     }
   }
-  return true;
+  // Codes that were damaged mostly end too early or too late. What has a row index ended properly
+  // when it was made, and its checksum says that it is the same photo.
+  if (index != nullptr || end_row_ < header_.mcu_rows()) return true;
+  return entropy_.skip(header_.mcus_per_row() - end_mcu_) && entropy_.is_at_end();
 }
 
 }  // namespace stoker

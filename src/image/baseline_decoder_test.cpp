@@ -35,7 +35,7 @@ std::vector<uint8_t> by_libjpeg(const Photo& photo, const Region& region) {
   JpegDecoder decoder;
   (void)decoder.open(photo);
   PixelBuffer buffer;
-  return colours(decoder.decode(region, false, buffer));
+  return colours(decoder.decode(region, JpegDamage::anywhere, buffer));
 }
 
 /// Nothing where the decoder leaves the photo to libjpeg-turbo.
@@ -175,7 +175,8 @@ TEST(BaselineDecoder, DamageGivesAnErrorOrLibjpegsPixels) {
         size = libjpeg.open(damaged);
         if (size.pixels() > 1 << 20) continue;
         PixelBuffer buffer;
-        expected = colours(libjpeg.decode({0, 0, size.height, size.width}, false, buffer));
+        expected =
+            colours(libjpeg.decode({0, 0, size.height, size.width}, JpegDamage::anywhere, buffer));
       } catch (const Error&) {
       }
       std::optional<std::vector<uint8_t>> made;

@@ -9,6 +9,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "image/baseline_decoder.h"
+#include "image/foreign.h"
 #include "image/jpeg.h"
 #include "image/other_images.h"
 #include "image/vectors.h"
@@ -37,8 +38,27 @@ const Kind& kind_of(Bytes data) {
     if (kind.is(data)) return kind;
   }
   throw Error(data.empty() ? ErrorKind::corrupt : ErrorKind::unsupported,
-              data.empty() ? "no bytes where an image should be"
-                           : "no image: neither JPEG nor PNG, WebP, GIF or BMP");
+              data.empty() ? "no bytes where an image should be" : describe_foreign(data));
+}
+
+/// A part of an image to pixels.
+void copy_raw(const RawImage& image, const Region& region, PixelBuffer& pixels) {
+  const size_t width = image.size.width;
+  const size_t plane = image.planes ? image.size.pixels() : 1;  // bytes from channel to channel
+  const size_t step = image.planes ? 1 : image.channels;        // from pixel to pixel
+  const size_t second = image.channels == 3 ? plane : 0;
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(image.data.data());
+  pixels.resize(region.size());
+  for (uint32_t y = 0; y < region.height; ++y) {
+    const uint8_t* from = bytes + ((region.top + y) * width + region.left) * step;
+    uint8_t* to = pixels.row(y);
+    for (uint32_t x = 0; x < region.width; ++x, from += step, to += 4) {
+      to[0] = from[0];
+      to[1] = from[second];
+      to[2] = from[2 * second];
+      to[3] = 255;
+    }
+  }
 }
 
 }  // namespace
@@ -51,6 +71,7 @@ struct ImageDecoder::State {
   Resampler resampler;
   PixelBuffer pixels;
   Bytes data;
+  RawImage raw;
   ImageInfo info;
 
   /// libjpeg-turbo looks at a photo only where it has to decode it.
@@ -81,18 +102,28 @@ ImageDecoder::~ImageDecoder() = default;
 ImageInfo ImageDecoder::open(Bytes data) {
   const Kind& kind = kind_of(data);
   state_->data = data;
-  state_->info = {kind.kind, kind.size == nullptr ? state_->open_jpeg() : kind.size(data)};
   if (kind.size != nullptr) state_->path = DecodePath::other;
-  const Size size = state_->info.size;
+  return opened({kind.kind, kind.size == nullptr ? state_->open_jpeg() : kind.size(data)},
+                kind.name);
+}
+
+ImageInfo ImageDecoder::open(const RawImage& image) {
+  state_->raw = image;
+  state_->path = DecodePath::other;
+  return opened({ImageKind::raw, image.size}, "array");
+}
+
+const ImageInfo& ImageDecoder::opened(ImageInfo info, std::string_view name) {
+  const Size size = info.size;
   if (size.height == 0 || size.width == 0) {
-    throw Error(ErrorKind::corrupt, fmt::format("damaged {}: it has no pixels", kind.name));
+    throw Error(ErrorKind::corrupt, fmt::format("damaged {}: it has no pixels", name));
   }
   if (size.pixels() > kMostPixels) {
     throw Error(ErrorKind::unsupported,
-                fmt::format("{} of {} x {} pixels: {} million are the most that is decoded",
-                            kind.name, size.width, size.height, kMostPixels / 1'000'000));
+                fmt::format("{} of {} x {} pixels: {} million are the most that is decoded", name,
+                            size.width, size.height, kMostPixels / 1'000'000));
   }
-  return state_->info;
+  return state_->info = info;
 }
 
 Size ImageDecoder::output_size(const DecodeOptions& options) const {
@@ -128,11 +159,16 @@ Size ImageDecoder::resized(const DecodeOptions& options) const {
 }
 
 PixelView ImageDecoder::pixels_of(const Region& region, const DecodeOptions& options) {
+  if (state_->info.kind == ImageKind::raw) {
+    copy_raw(state_->raw, region, state_->pixels);
+    return state_->pixels.view();
+  }
   const Kind& kind = kKinds[static_cast<size_t>(state_->info.kind)];
   if (kind.decode == nullptr) {
     if (!state_->jpeg_is_open) (void)state_->jpeg.open(state_->data);
     state_->jpeg_is_open = true;
-    return state_->jpeg.decode(region, options.like_pillow, state_->pixels);
+    return state_->jpeg.decode(
+        region, options.like_pillow ? JpegDamage::pillows : JpegDamage::anywhere, state_->pixels);
   }
   state_->pixels.resize(state_->info.size);
   kind.decode(state_->data, state_->pixels);

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "image/decode_path.h"
@@ -11,11 +12,20 @@
 
 namespace stoker {
 
-enum class ImageKind : uint8_t { jpeg, png, webp, gif, bmp };
+enum class ImageKind : uint8_t { jpeg, png, webp, gif, bmp, raw };
 
 struct ImageInfo {
   ImageKind kind = ImageKind::jpeg;
   Size size;
+};
+
+/// An image that is not encoded: bytes, of a pixel one (gray) or three (red, green, blue), which
+/// follow each other, or plane by plane.
+struct RawImage {
+  Bytes data;
+  Size size;
+  uint32_t channels = 3;
+  bool planes = false;
 };
 
 /// What is wanted of an image. Pixels are those of Pillow's
@@ -50,6 +60,9 @@ class ImageDecoder {
   /// Looks at the header; `data` must stay until decode() is done. Throws Error(corrupt) where it
   /// is damaged, Error(unsupported) where it is no image that we know.
   ImageInfo open(Bytes data);
+  /// The same for one that needs no decoding.
+  /// REQUIRES: data has a byte for every channel of every pixel.
+  ImageInfo open(const RawImage& image);
   /// Size of what decode() writes. Throws Error(usage) where the crop is not in the image.
   Size output_size(const DecodeOptions& options) const;
   /// Writes the opened image to `out`: rows of three bytes per pixel, `stride` bytes apart.
@@ -58,6 +71,7 @@ class ImageDecoder {
   DecodePath path() const;
 
  private:
+  const ImageInfo& opened(ImageInfo info, std::string_view name);
   Size resized(const DecodeOptions& options) const;
   PixelView pixels_of(const Region& region, const DecodeOptions& options);
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "image/entropy_decoder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "image/jpeg_kernels.h"
 
@@ -10,6 +13,7 @@ namespace stoker {
 namespace {
 
 constexpr uint8_t kFirstRestart = 0xD0;
+constexpr uint8_t kEndOfImage = 0xD9;
 /// Zeros behind the last byte, so that what is read there does not depend on what was there.
 constexpr size_t kZeros = 64;
 static_assert(kZeros <= EntropyState::kSlack && kUnstuffSlack <= EntropyState::kSlack);
@@ -106,11 +110,15 @@ bool EntropyDecoder::seek(uint64_t mcu, const EntropyPlace& place, uint64_t end)
   return true;
 }
 
+int64_t EntropyDecoder::bits_left() const {
+  return (state_.end - buffer_.data()) * 8 - state_.reader.used(buffer_.data());
+}
+
+bool EntropyDecoder::is_last_piece() const { return marker_ == kEndOfImage; }
+
 bool EntropyDecoder::restart() {
-  const int64_t used = state_.reader.used(buffer_.data());
-  const int64_t there = (state_.end - buffer_.data()) * 8;
   const auto expected = static_cast<uint8_t>(kFirstRestart + (mcu_ / header_->restart + 7) % 8);
-  if (there - used >= 8 || marker_ != expected) return false;
+  if (bits_left() >= 8 || marker_ != expected) return false;
   uint64_t byte = piece_end_;
   while (entropy_[byte] == 0xFF) ++byte;
   return seek(mcu_, {(byte + 1) * 8, {}}, end_);
@@ -121,7 +129,7 @@ bool EntropyDecoder::advance(uint64_t count, uint32_t first, bool keep) {
     if (until_restart_ == 0 && !restart()) return false;
     const auto now = static_cast<uint32_t>(std::min({count, until_restart_, uint64_t{1} << 30}));
     if (!decode_mcus(state_, blocks_, first, now, keep)) return false;
-    if (state_.reader.used(buffer_.data()) > (state_.end - buffer_.data()) * 8) return false;
+    if (bits_left() < 0) return false;
     count -= now;
     first += now;
     mcu_ += now;
@@ -150,6 +158,20 @@ uint64_t EntropyDecoder::byte_in_file(uint64_t unstuffed) {
     known_in_file_ += run + 2;  // the zero behind it, too
   }
   return known_in_file_;
+}
+
+std::string find_overlooked_damage(Bytes photo) {
+  JpegHeader header;
+  if (read_jpeg_header(photo, header) != DecodePath::from_start) return "";
+  const auto decoder = std::make_unique<EntropyDecoder>();
+  if (!decoder->open(photo, header) || !decoder->rewind()) return "";
+  // A run of zeros out of its block, say, or a value out of range: libjpeg-turbo goes on.
+  const uint64_t all = uint64_t{header.mcus_per_row()} * header.mcu_rows();
+  if (!decoder->skip(all)) return "Corrupt JPEG data: invalid codes";
+  // It does not count those that it has read ahead.
+  const uint64_t bytes = decoder->is_last_piece() ? decoder->extraneous_bytes() : 0;
+  if (bytes == 0) return "";
+  return fmt::format("Corrupt JPEG data: {} extraneous bytes before marker 0xd9", bytes);
 }
 
 std::optional<EntropyPlace> EntropyDecoder::place() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/bytes.h"
@@ -40,12 +41,20 @@ class EntropyDecoder {
   bool decode(uint32_t first, uint32_t count);
   bool skip(uint64_t count);
 
+  /// Whether the piece that is being decoded ends where the photo does.
+  bool is_last_piece() const;
+  /// Whether nothing but the end of the photo follows.
+  bool is_at_end() const { return is_last_piece() && extraneous_bytes() == 0; }
+  /// Whole bytes of the piece that were not decoded.
+  uint64_t extraneous_bytes() const { return static_cast<uint64_t>(bits_left() / 8); }
+
   /// Where the next MCU begins. Takes a restart marker that comes before it. Nothing where that is
   /// not there.
   std::optional<EntropyPlace> place();
 
  private:
   bool advance(uint64_t count, uint32_t first, bool keep);
+  int64_t bits_left() const;  // of the piece; negative: more were used than there are
   bool restart();
   void load(uint64_t byte, uint64_t end_byte);
   uint64_t byte_in_file(uint64_t unstuffed);
@@ -66,5 +75,9 @@ class EntropyDecoder {
   // Two places that are the same, in the piece and in the buffer.
   uint64_t known_in_file_ = 0, known_in_buffer_ = 0;
 };
+
+/// What is wrong with the entropy-coded bytes of a baseline JPEG of which libjpeg-turbo says
+/// nothing, in words like its own; empty: nothing, or it is no baseline JPEG.
+std::string find_overlooked_damage(Bytes photo);
 
 }  // namespace stoker

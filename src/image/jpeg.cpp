@@ -18,6 +18,7 @@
 #include <jerror.h>
 
 #include "base/error.h"
+#include "image/entropy_decoder.h"
 #include "image/jpeg_header.h"
 
 namespace stoker {
@@ -34,6 +35,7 @@ struct Failure {
   jpeg_error_mgr manager{};  // first: libjpeg knows only this
   std::jmp_buf back{};
   char message[JMSG_LENGTH_MAX] = {};
+  char damage[JMSG_LENGTH_MAX] = {};  // the first that was forgiven; empty: none
   bool forgiving = false;
   int code = 0;  // of libjpeg's message; 0: it is ours
 
@@ -59,8 +61,12 @@ bool is_unsupported(int code) {
   std::longjmp(failure.back, 1);
 }
 
+/// Other warnings (an unknown revision of JFIF, an unknown colour transform of Adobe's) concern no
+/// pixel.
 bool is_damage(int code) {
   switch (code) {
+    case JWRN_JPEG_EOF:
+    case JWRN_EXTRANEOUS_DATA:
     case JWRN_HIT_MARKER:
     case JWRN_HUFF_BAD_CODE:
     case JWRN_ARITH_BAD_CODE:
@@ -76,9 +82,11 @@ bool is_damage(int code) {
 /// Called with -1 for a warning.
 void take_message(j_common_ptr info, int level) {
   if (level >= 0) return;
-  const int code = info->err->msg_code;
+  Failure& failure = Failure::of(info);
+  if (!is_damage(info->err->msg_code)) return;
   // Pillow refuses a photo that ends too early, and takes any other damage for pixels.
-  if (code == JWRN_JPEG_EOF || (is_damage(code) && !Failure::of(info).forgiving)) fail(info);
+  if (!failure.forgiving || info->err->msg_code == JWRN_JPEG_EOF) fail(info);
+  if (failure.damage[0] == '\0') info->err->format_message(info, failure.damage);
 }
 
 void watch_scans(j_common_ptr info) {
@@ -107,6 +115,12 @@ void convert_cmyk(uint8_t* row, uint32_t width) {
   }
 }
 
+/// The few baseline photos that come here are decoded once more for it.
+void refuse_overlooked_damage(Bytes photo) {
+  const std::string damage = find_overlooked_damage(photo);
+  if (!damage.empty()) throw Error(ErrorKind::corrupt, "damaged JPEG: " + damage);
+}
+
 }  // namespace
 
 bool is_jpeg(Bytes data) {
@@ -121,6 +135,7 @@ struct JpegDecoder::State {
   Bytes data;
   std::vector<uint8_t> last_row;  // that is read and not wanted
   jvirt_barray_ptr* coefficients = nullptr;
+  bool is_decoded = false;  // its header has to be read again
 
   State() {
     info.err = jpeg_std_error(&failure.manager);
@@ -152,7 +167,8 @@ struct JpegDecoder::State {
 
   bool read_header() {
     if (setjmp(failure.back) != 0) return false;
-    failure.forgiving = true;
+    failure.forgiving = true;  // whether damage matters is known when it is decoded
+    failure.damage[0] = '\0';
     // Anew for each photo: libjpeg keeps tables, and one without its own would get another's.
     jpeg_destroy_decompress(&info);
     jpeg_create_decompress(&info);
@@ -162,9 +178,18 @@ struct JpegDecoder::State {
     return true;
   }
 
-  bool start(bool forgiving) {
-    if (setjmp(failure.back) != 0) return false;
+  /// From here on damage ends the decoding unless it is to be forgiven. Returns false where the
+  /// header has some.
+  bool judge(bool forgiving) {
     failure.forgiving = forgiving;
+    if (forgiving || failure.damage[0] == '\0') return true;
+    std::copy(std::begin(failure.damage), std::end(failure.damage), failure.message);
+    failure.code = 0;
+    return false;
+  }
+
+  bool start() {
+    if (setjmp(failure.back) != 0) return false;
     const bool inks = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
     info.out_color_space = inks ? JCS_CMYK : JCS_EXT_RGBX;
     info.dct_method = JDCT_ISLOW;
@@ -180,8 +205,8 @@ struct JpegDecoder::State {
     return true;
   }
 
-  /// Where forgiving, also what follows: Pillow refuses a photo for damage there.
-  bool read_rows(uint8_t* const to, size_t stride, uint32_t height) {
+  /// `reads_on`: to the end of the photo, for damage there.
+  bool read_rows(uint8_t* const to, size_t stride, uint32_t height, bool reads_on) {
     if (setjmp(failure.back) != 0) return false;
     const JDIMENSION begin = info.output_scanline;
     const JDIMENSION end = begin + height;
@@ -193,20 +218,20 @@ struct JpegDecoder::State {
       for (JDIMENSION i = 0; i < count; ++i) rows[i] = to + (done + i) * stride;
       (void)jpeg_read_scanlines(&info, rows, count);
     }
-    if (failure.forgiving && info.output_scanline < info.output_height) {
+    if (reads_on && info.output_scanline < info.output_height) {
       // All but one: a skip to the very end would not look at the data.
       (void)jpeg_skip_scanlines(&info, info.output_height - info.output_scanline - 1);
       rows[0] = last_row.data();
       (void)jpeg_read_scanlines(&info, rows, 1);
     }
-    if (failure.forgiving) (void)jpeg_finish_decompress(&info);
+    if (reads_on) (void)jpeg_finish_decompress(&info);
     jpeg_abort_decompress(&info);
     return true;
   }
 
   bool read_coefficients() {
+    if (!judge(false)) return false;
     if (setjmp(failure.back) != 0) return false;
-    failure.forgiving = false;
     coefficients = jpeg_read_coefficients(&info);
     return true;
   }
@@ -232,6 +257,7 @@ JpegDecoder::~JpegDecoder() = default;
 
 Size JpegDecoder::open(Bytes data) {
   state_->data = data;
+  state_->is_decoded = false;
   if (!state_->read_header()) state_->refuse();
   return {state_->info.image_height, state_->info.image_width};
 }
@@ -244,20 +270,27 @@ const int16_t* JpegDecoder::coefficients(uint32_t component, uint32_t row) {
 
 void JpegDecoder::drop_coefficients() { jpeg_abort_decompress(&state_->info); }
 
-PixelView JpegDecoder::decode(const Region& region, bool like_pillow, PixelBuffer& buffer) {
+PixelView JpegDecoder::decode(const Region& region, JpegDamage damage, PixelBuffer& buffer) {
   State& state = *state_;
+  if (state.is_decoded && !state.read_header()) state.refuse();
+  state.is_decoded = true;
   if (!has_jpeg_end(state.data, state.consumed())) {
     throw Error(ErrorKind::corrupt, "damaged JPEG: it ends too early");
   }
-  if (!state.start(like_pillow)) state.refuse();
+  if (!state.judge(damage == JpegDamage::pillows) || !state.start()) state.refuse();
   const uint32_t full = state.info.output_width;
   const Region wanted = state.smooths() ? Region{0, 0, state.info.output_height, full} : region;
   JDIMENSION left = wanted.left - std::min(wanted.left, kMargin);
   JDIMENSION width = std::min(wanted.left + wanted.width + kMargin, full) - left;
   if (!state.begin_region(left, width, wanted.top)) state.refuse();
   buffer.resize({wanted.height, width});
-  if (like_pillow) state.last_row.resize(size_t{width} * 4);
-  if (!state.read_rows(buffer.row(0), size_t{width} * 4, wanted.height)) state.refuse();
+  state.last_row.resize(size_t{width} * 4);
+  // Of several scans all were read to begin with.
+  const bool reads_on =
+      damage == JpegDamage::pillows ||
+      (damage == JpegDamage::anywhere && jpeg_has_multiple_scans(&state.info) == FALSE);
+  if (!state.read_rows(buffer.row(0), size_t{width} * 4, wanted.height, reads_on)) state.refuse();
+  if (damage == JpegDamage::anywhere) refuse_overlooked_damage(state.data);
   if (state.info.out_color_space == JCS_CMYK) {
     for (uint32_t y = 0; y < wanted.height; ++y) convert_cmyk(buffer.row(y), width);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "base/bytes.h"
@@ -9,6 +10,13 @@
 namespace stoker {
 
 bool is_jpeg(Bytes data);
+
+/// Which damage is Error(corrupt).
+enum class JpegDamage : uint8_t {
+  anywhere,    // all that libjpeg-turbo warns of, in its words
+  pillows,     // what Pillow refuses; for the rest there are the pixels that it gives
+  on_the_way,  // as `anywhere`, but nothing after the region is looked at
+};
 
 /// JPEGs through libjpeg-turbo, of which only the blocks that a region needs are turned into
 /// pixels.
@@ -22,8 +30,7 @@ class JpegDecoder {
   /// Reads the header; `data` must stay until decode() is done.
   Size open(Bytes data);
   /// The pixels of a region of the opened photo; they lie in `buffer`, among others.
-  /// `like_pillow`: damage that Pillow does not notice is none.
-  PixelView decode(const Region& region, bool like_pillow, PixelBuffer& buffer);
+  PixelView decode(const Region& region, JpegDamage damage, PixelBuffer& buffer);
 
   /// Decodes all coefficients of the opened photo; returns false where it is damaged.
   bool read_coefficients();

@@ -87,7 +87,7 @@ bool RowIndexer::State::find_places(Bytes photo) {
     if (!is_libjpegs_row(row)) return false;
   }
   const std::optional<EntropyPlace> end = entropy.place();
-  if (!end) return false;
+  if (!end || !entropy.is_at_end()) return false;
   places.push_back({end->bit, {}});
   return true;
 }

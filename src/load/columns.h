@@ -25,6 +25,7 @@ struct ColumnPlan {
   std::string element;          // see BatchColumn
   std::vector<uint64_t> shape;  // of a row
   size_t row_bytes = 0;
+  bool raw = false;               // pictures: arrays, which are not encoded
   bool npy = false;               // a row is stored as an .npy file: a header, then what is wanted
   bool elements = false;          // a row is stored as what is wanted
   std::optional<double> padding;  // values become one array, filled up with this, with lengths

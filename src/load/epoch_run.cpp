@@ -308,14 +308,14 @@ void EpochRun::make_rows(RowMaker& maker, Chunk& chunk) {
         }
       }
     }
-    finish_rows(chunk, good, maker.take_counts());
+    finish_rows(chunk, good, maker.take_report());
   } catch (...) {
     fail_batch(chunk.batch, std::current_exception());
   }
 }
 
 void EpochRun::finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good,
-                           const DecodeCounts& decoded) {
+                           const DecodeReport& decoded) {
   uint64_t bytes = 0;
   for (const FetchedRow& row : chunk.rows) {
     if (!row.from) continue;
@@ -328,7 +328,8 @@ void EpochRun::finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good,
   slot.missing -= good.size();
   stats_.samples += good.size();
   stats_.bytes += bytes;
-  for (size_t i = 0; i < decoded.size(); ++i) stats_.decoders[i] += decoded[i];
+  for (size_t i = 0; i < decoded.paths.size(); ++i) stats_.decoders[i] += decoded.paths[i];
+  stats_.damaged.insert(stats_.damaged.end(), decoded.damaged.begin(), decoded.damaged.end());
   if (slot.missing != 0 || slot.failure) return;
   // The slot stays where it is: only one that is ready is taken out.
   lock.unlock();
@@ -351,7 +352,7 @@ void EpochRun::finish_batch(Slot& slot, uint64_t number) const {
   constexpr uint64_t kBatches = uint64_t{1} << 62;
   SampleRandom random(options_.seed, epoch_,
                       kBatches | share_.position(number * options_.batch_size));
-  mix_batch(*options_.picture, random, *parts_.memory, batch);
+  mix_batch(*options_.picture, options_.image, random, *parts_.memory, batch);
 }
 
 Loader::Next EpochRun::next(std::shared_ptr<LoadedBatch>& batch,

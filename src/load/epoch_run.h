@@ -81,7 +81,7 @@ class EpochRun {
   void replace_row(RowMaker& maker, uint64_t batch, uint64_t row, LoadedBatch& into,
                    const SampleError& why);
   void finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good,
-                   const DecodeCounts& decoded);
+                   const DecodeReport& decoded);
   void finish_batch(Slot& slot, uint64_t number) const;
   void tune(double waited);
 

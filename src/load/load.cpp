@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "index/build_index.h"
+#include "load/image_field.h"
 #include "os/page_cache.h"
 
 namespace stoker {
@@ -77,6 +78,7 @@ LoaderOptions loader_options(const LoadOptions& options) {
   loading.order.kind = options.order;
   if (options.skip_bad) loading.on_error = OnError::skip;
   if (options.raw) return loading;
+  loading.image = options.image;
   GeometryStep crop;
   crop.kind = GeometryStep::Kind::random_resized_crop;
   crop.size = {options.crop, options.crop};
@@ -111,7 +113,9 @@ LoadResult load(const std::string& path, const LoadOptions& options) {
   IndexOptions indexing;
   indexing.progress = options.progress;
   const OpenedDataset opened = open_dataset(path, indexing);
-  Loader loader({{opened.index, {opened.paths.root}}}, loader_options(options));
+  const std::vector<LoadSource> sources = {{opened.index, {opened.paths.root}}};
+  if (!options.raw) (void)find_image(Sources(sources), options.image, true);
+  Loader loader(sources, loader_options(options));
   LoadResult result;
   result.path = path;
   result.format = opened.index->manifest().format;

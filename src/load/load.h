@@ -12,9 +12,10 @@
 namespace stoker {
 
 struct LoadOptions {
-  uint32_t crop = 224;  // side of the pictures
-  bool raw = false;     // all fields as they are stored, nothing is decoded
-  bool cold = false;    // every epoch reads from the disk
+  uint32_t crop = 224;             // side of the pictures
+  std::string image{kImageField};  // the field that is decoded
+  bool raw = false;                // all fields as they are stored, nothing is decoded
+  bool cold = false;               // every epoch reads from the disk
   uint64_t batch_size = 256;
   unsigned threads = 0;  // 0: as many of the usable cores as are needed
   uint64_t epochs = 2;

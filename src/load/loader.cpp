@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "load/epoch_run.h"
+#include "load/image_field.h"
 
 namespace stoker {
 namespace {
@@ -49,13 +50,43 @@ void check_names(const std::vector<ColumnPlan>& columns) {
   }
 }
 
+/// Columns that need a value of every sample have none of a dataset that lacks the field.
+void check_presence(const Sources& sources, const std::vector<ColumnPlan>& columns) {
+  for (const ColumnPlan& column : columns) {
+    if (column.kind == ColumnPlan::Kind::values) continue;
+    for (uint32_t source = 0; source < sources.count(); ++source) {
+      if (sources.field_in(source, column.field)) continue;
+      std::vector<std::string> has;
+      std::vector<std::string> shared;
+      for (uint32_t field = 0; field < sources.fields().size(); ++field) {
+        if (!sources.field_in(source, field)) continue;
+        has.push_back(printable(sources.fields()[field].name));
+      }
+      for (const ColumnPlan& other : columns) {
+        const auto has_it = [&](uint32_t each) { return sources.field_in(each, other.field); };
+        uint32_t each = 0;
+        while (each < sources.count() && has_it(each)) ++each;
+        if (each == sources.count()) shared.push_back(fmt::format("\"{}\"", printable(other.name)));
+      }
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("the datasets have different fields: {} has no '{}', only: {}; {}, or give "
+                      "one of its fields that name with rename=",
+                      printable(sources.path(source)), printable(column.name), fmt::join(has, ", "),
+                      shared.empty() ? "load them one by one"
+                                     : fmt::format("load what all of them have with fields=[{}]",
+                                                   fmt::join(shared, ", "))));
+    }
+  }
+}
+
 std::vector<std::string> wanted_fields(const Sources& sources, const LoaderOptions& options) {
   if (!options.fields.empty()) return options.fields;
   std::vector<std::string> names;
   for (const Field& field : sources.fields()) names.push_back(field.name);
   if (!options.picture) return names;
   // Where photos are decoded, what is wanted besides them is their label.
-  names = {std::string(kImageField)};
+  names = {options.image};
   if (sources.find(kLabelField)) names.emplace_back(kLabelField);
   return names;
 }
@@ -79,20 +110,20 @@ Size size_of_first(const Sources& sources, uint32_t image) {
   const Samples samples = read_many(sources.reader(first.source), {&first.sample, 1}, {&*field, 1});
   for (const auto& [number, value] : samples.rows.front()) {
     if (const auto* bytes = std::get_if<Bytes>(&value)) return ImageDecoder().open(*bytes).size;
+    if (const auto* array = std::get_if<Array>(&value)) return raw_image_of(*array).size;
   }
   throw Error(ErrorKind::unsupported, "the first sample has no image");
 }
 
-void plan_pictures(const Sources& sources, LoaderOptions& options,
+void plan_pictures(const Sources& sources, uint32_t image, LoaderOptions& options,
                    std::vector<ColumnPlan>& columns) {
-  const std::optional<uint32_t> image = sources.find(kImageField);
-  if (!image) throw Error(ErrorKind::unsupported, "the dataset has no field 'image' to decode");
   PictureRecipe& recipe = *options.picture;
-  recipe.size = recipe.geometry.size() ? *recipe.geometry.size() : size_of_first(sources, *image);
+  recipe.size = recipe.geometry.size() ? *recipe.geometry.size() : size_of_first(sources, image);
   const auto column = std::find_if(columns.begin(), columns.end(),
-                                   [&](const ColumnPlan& plan) { return plan.field == *image; });
+                                   [&](const ColumnPlan& plan) { return plan.field == image; });
   if (column == columns.end()) return;
   column->kind = ColumnPlan::Kind::pictures;
+  column->raw = sources.fields()[image].type == FieldType::array;
   column->element = recipe.element();
   column->shape = recipe.shape();
   column->row_bytes = std::accumulate(column->shape.begin(), column->shape.end(),
@@ -103,11 +134,14 @@ void plan_pictures(const Sources& sources, LoaderOptions& options,
 
 Loader::Parts::Parts(const std::vector<LoadSource>& given, LoaderOptions wanted)
     : options(std::move(wanted)),
-      sources(given),
+      sources(given, options.renamed),
       order(sources.size(), with_blocks(options, sources)) {
   check(options);
+  // First, since it knows best what to say about a field that is not there.
+  const uint32_t image = options.picture ? find_image(sources, options.image) : 0;
   columns = plan_columns(sources, wanted_fields(sources, options));
-  if (options.picture) plan_pictures(sources, options, columns);
+  if (options.picture) plan_pictures(sources, image, options, columns);
+  check_presence(sources, columns);
   for (const PaddedField& padded : options.padded) {
     const auto column = std::find_if(columns.begin(), columns.end(), [&](const ColumnPlan& plan) {
       return plan.name == padded.name;

@@ -45,8 +45,10 @@ struct LoaderOptions {
   Remainder remainder = Remainder::pad;
   bool drop_last = false;  // a last batch that is not full
   OnError on_error = OnError::raise;
+  std::vector<RenamedField> renamed;     // all other options know the new names
   std::vector<std::string> fields;       // empty: all
-  std::optional<PictureRecipe> picture;  // for the field `image`; none: encoded bytes
+  std::string image{kImageField};        // the field that `picture` decodes
+  std::optional<PictureRecipe> picture;  // none: encoded bytes
   std::vector<PaddedField> padded;
   std::optional<CacheOptions> cache;
   unsigned threads = 0;  // that decode; 0: one per usable core, fewer where that is enough

@@ -36,7 +36,8 @@ struct LoaderStats {
   unsigned ahead = 0;  // batches that may be made before they are asked for
   bool pictures = false;
   DecodeCounts decoders{};
-  std::vector<Fault> bad;  // samples that were skipped or replaced
+  std::vector<Fault> bad;      // samples that were skipped or replaced
+  std::vector<Fault> damaged;  // photos that were decoded all the same: PictureRecipe::like_pillow
 };
 
 /// What holds up the rest: "step" (whoever takes the batches), "decode" or "fetch".

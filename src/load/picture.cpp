@@ -85,9 +85,24 @@ std::vector<uint64_t> PictureRecipe::shape() const {
   return {size.height, size.width, 3};
 }
 
-void PictureMaker::make(const PictureRecipe& recipe, const EncodedPhoto& photo,
-                        SampleRandom& random, std::byte* out) {
-  PicturePlan plan = recipe.geometry.plan(decoder_.open(photo.bytes).size, random);
+/// Most photos are not damaged: only what is is decoded as a whole, as Pillow does.
+std::string PictureMaker::decode(PicturePlan& plan, bool like_pillow, uint8_t* out) {
+  std::string damage;
+  try {
+    decode_picture(decoder_, plan, scratch_, out);
+  } catch (const Error& error) {
+    if (!like_pillow || error.kind() != ErrorKind::corrupt) throw;
+    plan.decode.like_pillow = true;
+    decode_picture(decoder_, plan, scratch_, out);
+    damage = error.what();
+  }
+  return damage;
+}
+
+std::string PictureMaker::make(const PictureRecipe& recipe, const EncodedPhoto& photo,
+                               SampleRandom& random, std::byte* out) {
+  const ImageInfo info = photo.raw ? decoder_.open(*photo.raw) : decoder_.open(photo.bytes);
+  PicturePlan plan = recipe.geometry.plan(info.size, random);
   plan.decode.row_index = photo.row_index;
   plan.decode.crc = photo.crc;
   if (plan.size != recipe.size) {
@@ -102,21 +117,22 @@ void PictureMaker::make(const PictureRecipe& recipe, const EncodedPhoto& photo,
   FinishedPicture finished{out, plan.size, finish.type, finish.layout};
   picture_.resize(straight ? 0 : plan.size.pixels() * 3);
   const Picture picture{straight ? reinterpret_cast<uint8_t*>(out) : picture_.data(), plan.size};
-  decode_picture(decoder_, plan, scratch_, picture.data);
-  ++counts_[static_cast<size_t>(decoder_.path())];
+  std::string damage = decode(plan, recipe.like_pillow, picture.data);
+  if (!photo.raw) ++counts_[static_cast<size_t>(decoder_.path())];
   augment(recipe.augmentation, random, augmenter_, picture);
   if (!straight) finished = recipe.finisher.run(picture, out);
   for (const RandomErasing& erasing : recipe.erasing) erase_randomly(erasing, finished, random);
+  return damage;
 }
 
-void mix_batch(const PictureRecipe& recipe, SampleRandom& random, BatchMemory& memory,
-               LoadedBatch& batch) {
+void mix_batch(const PictureRecipe& recipe, std::string_view image, SampleRandom& random,
+               BatchMemory& memory, LoadedBatch& batch) {
   const auto column = [&](std::string_view name) {
     const auto found = std::find_if(batch.columns.begin(), batch.columns.end(),
                                     [&](const BatchColumn& each) { return each.name == name; });
     return found == batch.columns.end() ? nullptr : &*found;
   };
-  BatchColumn* images = column(kImageField);
+  BatchColumn* images = column(image);
   BatchColumn* labels = column(kLabelField);
   if (images == nullptr || labels == nullptr) return;
   *labels = one_hot(*labels, batch.rows, recipe.classes, memory);

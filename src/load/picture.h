@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct PictureRecipe {
   std::vector<std::vector<BatchMix>> mixing;
   uint32_t classes = 0;  // that labels count, where there is mixing
   Size size;             // of the pictures
+  /// A damaged photo gives the pixels that Pillow gives for it, instead of an error.
+  bool like_pillow = false;
 
   /// Of one picture, as it lies in a batch.
   std::string element() const;
@@ -44,18 +47,22 @@ struct EncodedPhoto {
   Bytes bytes;
   Bytes row_index;
   std::optional<uint32_t> crc;
+  std::optional<RawImage> raw;  // it is not encoded
 };
 
 /// Makes pictures. One per thread.
 class PictureMaker {
  public:
-  /// Draws from `random` what is random about it. Throws Error with the cause alone.
-  void make(const PictureRecipe& recipe, const EncodedPhoto& photo, SampleRandom& random,
-            std::byte* out);
+  /// Draws from `random` what is random about it. Throws Error with the cause alone. Returns what
+  /// is wrong with a damaged photo that was decoded like Pillow does; empty: nothing.
+  std::string make(const PictureRecipe& recipe, const EncodedPhoto& photo, SampleRandom& random,
+                   std::byte* out);
   /// Those decoded since it was asked last.
   DecodeCounts take_counts() { return std::exchange(counts_, {}); }
 
  private:
+  std::string decode(PicturePlan& plan, bool like_pillow, uint8_t* out);
+
   ImageDecoder decoder_;
   Augmenter augmenter_;
   std::vector<uint8_t> scratch_, picture_;
@@ -64,7 +71,8 @@ class PictureMaker {
 
 /// Mixes the pictures of a batch; labels become as many numbers as there are classes.
 /// Throws Error(unsupported) where a label is none of them.
-void mix_batch(const PictureRecipe& recipe, SampleRandom& random, BatchMemory& memory,
-               LoadedBatch& batch);
+/// REQUIRES: `image` is the name of their column.
+void mix_batch(const PictureRecipe& recipe, std::string_view image, SampleRandom& random,
+               BatchMemory& memory, LoadedBatch& batch);
 
 }  // namespace stoker

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dataset/npy.h"
+#include "load/image_field.h"
 
 namespace stoker {
 namespace {
@@ -115,9 +116,13 @@ void RowMaker::fill(const FetchedSamples& from, const Item& item, const Draw& dr
     switch (plan.kind) {
       case ColumnPlan::Kind::pictures: {
         SampleRandom random(seed_, epoch_, draw.identity);
-        const EncodedPhoto photo{
-            {item.data, item.length}, from.row_index(item), crc_of(item, reader)};
-        return pictures_.make(*recipe_, photo, random, column.row(row));
+        EncodedPhoto photo{
+            {item.data, item.length}, from.row_index(item), crc_of(item, reader), std::nullopt};
+        const Value value = plan.raw ? reader.decode(item) : Value();
+        if (const auto* array = std::get_if<Array>(&value)) photo.raw = raw_image_of(*array);
+        const std::string damage = pictures_.make(*recipe_, photo, random, column.row(row));
+        if (!damage.empty()) damaged_.push_back(reader.fault(from.batch, item, damage));
+        return;
       }
       case ColumnPlan::Kind::numbers:
         return fill_number(plan, reader.decode(item), column.row(row));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -26,6 +27,12 @@ class SampleError : public Error {
   Fault fault_;
 };
 
+/// How photos were decoded.
+struct DecodeReport {
+  DecodeCounts paths{};
+  std::vector<Fault> damaged;  // of those that were decoded all the same
+};
+
 /// The stage that turns what was fetched into rows of a batch. One per thread.
 class RowMaker {
  public:
@@ -35,8 +42,8 @@ class RowMaker {
 
   /// Throws SampleError.
   void make(const FetchedRow& fetched, const Draw& draw, LoadedBatch& batch, uint64_t row);
-  /// How photos were decoded since it was asked last.
-  DecodeCounts take_counts() { return pictures_.take_counts(); }
+  /// Of the photos since it was asked last.
+  DecodeReport take_report() { return {pictures_.take_counts(), std::exchange(damaged_, {})}; }
 
  private:
   void fill(const FetchedSamples& from, const Item& item, const Draw& draw, BatchColumn& column,
@@ -50,6 +57,7 @@ class RowMaker {
   const PictureRecipe* recipe_;
   const uint64_t seed_, epoch_;
   PictureMaker pictures_;
+  std::vector<Fault> damaged_;
   std::vector<std::byte> header_;  // the last one that was right
   const ColumnPlan* header_of_ = nullptr;
 };

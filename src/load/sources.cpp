@@ -10,11 +10,53 @@
 #include "base/text.h"
 
 namespace stoker {
+namespace {
 
-Sources::Sources(const std::vector<LoadSource>& sources) {
+/// The names that the fields of a dataset have here.
+std::vector<std::string> names_of(const Schema& schema, const std::vector<RenamedField>& renamed) {
+  std::vector<std::string> names;
+  for (const Field& field : schema.fields) {
+    const auto change = std::find_if(renamed.begin(), renamed.end(), [&](const RenamedField& each) {
+      return each.from == field.name;
+    });
+    names.push_back(change == renamed.end() ? field.name : change->to);
+    if (std::count(names.begin(), names.end(), names.back()) > 1) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("rename: a sample would have two fields '{}'; rename the other one "
+                              "as well",
+                              printable(names.back())));
+    }
+  }
+  return names;
+}
+
+void check_renamed(const std::vector<LoadSource>& sources,
+                   const std::vector<RenamedField>& renamed) {
+  for (const RenamedField& change : renamed) {
+    const bool is_known = std::any_of(
+        sources.begin(), sources.end(),
+        [&](const LoadSource& source) { return source.index->schema().find(change.from); });
+    if (is_known) continue;
+    std::vector<std::string> known;
+    for (const Field& field : sources.front().index->schema().fields) {
+      known.push_back(printable(field.name));
+    }
+    throw Error(ErrorKind::usage, fmt::format("rename: there is no field '{}', only: {}",
+                                              printable(change.from), fmt::join(known, ", ")));
+  }
+}
+
+}  // namespace
+
+Sources::Sources(const std::vector<LoadSource>& sources, const std::vector<RenamedField>& renamed) {
   if (sources.empty()) throw Error(ErrorKind::usage, "no dataset to load");
+  check_renamed(sources, renamed);
   uint64_t samples = 0;
+  std::vector<std::vector<std::string>> names;  // by source and its own field
   for (const LoadSource& source : sources) {
+    paths_.push_back(source.path);
+    const std::vector<std::string>& own =
+        names.emplace_back(names_of(source.index->schema(), renamed));
     ReaderOptions options;
     options.roots = source.roots;
     options.staged = source.staged;
@@ -22,7 +64,9 @@ Sources::Sources(const std::vector<LoadSource>& sources) {
     readers_.push_back(std::make_unique<Reader>(source.index, options));
     samples += source.index->size();
     ends_.push_back(samples);
-    for (const Field& field : source.index->schema().fields) {
+    for (size_t i = 0; i < own.size(); ++i) {
+      Field field = source.index->schema().fields[i];
+      field.name = own[i];
       const std::optional<uint32_t> known = find(field.name);
       if (!known) {
         fields_.push_back(field);
@@ -34,9 +78,14 @@ Sources::Sources(const std::vector<LoadSource>& sources) {
       }
     }
   }
-  for (const LoadSource& source : sources) {
+  for (const std::vector<std::string>& there : names) {
     std::vector<std::optional<uint32_t>>& own = own_fields_.emplace_back();
-    for (const Field& field : fields_) own.push_back(source.index->schema().find(field.name));
+    for (const Field& field : fields_) {
+      const auto found = std::find(there.begin(), there.end(), field.name);
+      own.push_back(found == there.end()
+                        ? std::nullopt
+                        : std::optional(static_cast<uint32_t>(found - there.begin())));
+    }
   }
 }
 

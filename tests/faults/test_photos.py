@@ -130,8 +130,8 @@ def test_overwritten(tmp_path, stoker_environment):
     found = outcomes(overwritten(), tmp_path, stoker_environment)
     for name in ("no bytes", "one byte", "zeros", "only the first two bytes", "only markers", "begin and end"):
         assert refused(found[name]), name
-    for name in ("a text", "a page instead of a photo"):
-        assert all("neither JPEG nor PNG" in result for result in found[name])
+    assert all("neither JPEG nor PNG" in result for result in found["a text"])
+    assert all("is an HTML page, not an image" in result for result in found["a page instead of a photo"])
     assert all("damaged BMP" in result or "BMP of" in result for result in found["a text that begins as a BMP"])
     assert not refused(found["two photos"][:2])
     assert refused(found["zeros from the middle on"][:2])

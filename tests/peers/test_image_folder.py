@@ -64,3 +64,23 @@ except ValueError as error:
     print(error)
 """
     assert "no field 'label'" in peer_torch(script, PACKAGES, tmp_path / "d")
+
+
+def test_fields_of_other_names(peer_torch, tmp_path):
+    write_files(tmp_path / "d", {f"{i}.photo.jpg": jpeg(i) for i in range(3)})
+    write_files(tmp_path / "d", {f"{i}.kind.cls": str(i).encode() for i in range(3)})
+    script = """
+import sys, warnings
+sys.path.append(sys.argv[1])
+warnings.simplefilter("ignore")
+import stoker.torch
+data = stoker.torch.ImageFolder(sys.argv[2], image="photo.jpg", label="kind")
+print(data.targets, [label for image, label in data])
+try:
+    stoker.torch.ImageFolder(sys.argv[2])
+except ValueError as error:
+    print(error)
+"""
+    found = peer_torch(script, PACKAGES, tmp_path / "d")
+    assert "[0, 1, 2] [0, 1, 2]" in found
+    assert "no field 'image', only: " in found and "choose one with image=" in found
