@@ -15,7 +15,7 @@ import numpy as np
 
 from stoker import _core
 from stoker import transforms as _transforms
-from stoker._commands import Path
+from stoker._commands import Path, _of_split
 from stoker._dataset import Dataset
 from stoker._dataset import open as _open
 from stoker._functions import Functions
@@ -46,6 +46,7 @@ class Loader:
     ranks, and after state_dict() and load_state_dict() with another number of either.
 
     data: path of a dataset, a Dataset (or a slice of one), or a list of them, which are loaded as one.
+    split: of each path in data, as for open(): "train".
     layout: of pictures: "NHWC", or "NCHW" as torch's convolutions take it.
     fields: which ones; None: `image` and `label` where there are transforms, else all.
     pad: {field: value}: arrays of differing shape become one array, filled up; FIELD_length has their true lengths.
@@ -77,6 +78,7 @@ class Loader:
         batch_size: int = 256,
         transforms: Sequence[_transforms.Transform] = (),
         *,
+        split: str | None = None,
         layout: Literal["NHWC", "NCHW"] = "NHWC",
         fields: Sequence[str] | None = None,
         pad: Mapping[str, float] | None = None,
@@ -108,6 +110,8 @@ class Loader:
         ]:
             if value is not None and value < least:
                 raise ValueError(f"{name} {value}: should be {least} or more")
+        if split is not None:
+            data = _with_split(data, split)
         self._staging = [] if stage is False else _staged(data, None if stage is True else stage)
         self._datasets = _opened(data) if stage is False else [one.dataset for one in self._staging]
         if not sum(map(len, self._datasets)):
@@ -317,6 +321,13 @@ class Loader:
         if stats["limit"] == "python":
             return self._functions.verdict(stats["seconds"])
         return self._core.verdict()
+
+
+def _with_split(data: Data | Sequence[Data], split: str) -> list[Data]:
+    given = [data] if isinstance(data, (str, bytes, os.PathLike, Dataset)) else list(data)
+    if any(isinstance(one, Dataset) for one in given):
+        raise ValueError(f"split {split!r}: is for paths, not for datasets that are open")
+    return [_of_split(one, split) for one in given]  # type: ignore[arg-type]
 
 
 def _opened(data: Data | Sequence[Data]) -> list[Dataset]:
