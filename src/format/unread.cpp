@@ -199,7 +199,7 @@ std::optional<std::string> describe_unread_file(std::string_view name, std::stri
 }
 
 void refuse_unread_directory(const Source& source) {
-  constexpr size_t kFirst = 4096;
+  constexpr size_t kFirst = 1 << 20;  // attributes may come before what is looked for
   for (const char* name : {"zarr.json", ".zgroup", ".zarray"}) {
     if (read_beginning(source, name, kFirst).find("\"zarr_format\"") == std::string::npos) continue;
     refuse(source, fmt::format("is a Zarr store ({}), which is not read yet: write its arrays as "
@@ -211,8 +211,11 @@ void refuse_unread_directory(const Source& source) {
     refuse(source,
            "is a LevelDB database, as Caffe writes it, which is not read: convert it to LMDB");
   }
-  if (has_directory(source, "_versions") && has_directory(source, "data") &&
-      !has_directory(source, "_delta_log")) {
+  if (has_directory(source, "_delta_log")) {
+    // Files of rows that were deleted or replaced are next to those that count.
+    refuse(source, "is a Delta Lake table, which is not read: write its rows as Parquet");
+  }
+  if (has_directory(source, "_versions") && has_directory(source, "data")) {
     bool lance = false;
     source.file_system->list(source.root + "/data", [&](std::string_view name, FileKind) {
       lance = lance || name.ends_with(".lance");

@@ -83,6 +83,8 @@ TEST(Unread, Directories) {
             std::string::npos);
   EXPECT_NE(refusal({{"_versions/1.manifest", "x"}, {"data/a.lance", "x"}}).find("Lance"),
             std::string::npos);
+  EXPECT_NE(refusal({{"_delta_log/0.json", "x"}, {"part-0.parquet", "PAR1"}}).find("Delta Lake"),
+            std::string::npos);
   EXPECT_NE(refusal({{"data_batch_1", "\x80\x02}q"}, {"batches.meta", "\x80\x02}q"}})
                 .find("cifar-10-binary.tar.gz"),
             std::string::npos);
