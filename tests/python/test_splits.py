@@ -152,6 +152,8 @@ def test_sub_directories(tmp_path):
     assert [(split["name"], split["files"]) for split in document["splits"]] == [("train", 12), ("val", 6)]
     # On purpose: as torchvision would see it.
     assert list(open_quietly(tmp_path / "photos", split="all").classes) == ["train", "val"]
+    with pytest.raises(ValueError, match="one per split"):
+        stoker.open(tmp_path / "photos")
 
 
 def test_a_list_says_what_belongs_together(tmp_path):
