@@ -124,20 +124,21 @@ parquet.write_table(pa.table({"n": values}), path, **options)
 
 def test_splits_in_one_folder(peer_arrow, stoker_cli, tmp_path):
     """As the hub has them: a card, and the files in data/."""
-    data = tmp_path / "data"
-    data.mkdir()
-    (tmp_path / "README.md").write_text("# a card\n")
+    hub = tmp_path / "hub"
+    data = hub / "data"
+    data.mkdir(parents=True)
+    (hub / "README.md").write_text("# a card\n")
     for split, rows in [("train", 100), ("test", 20)]:
         script = f'parquet.write_table(pa.table({{"text": ["{split}"] * {rows}}}), path)'
         peer_arrow(PYARROW + script, data / f"{split}-00000-of-00001.parquet")
-    for path in (tmp_path, data):
+    for path in (hub, data):
         document = stoker_cli("check", path, "--json", status=2).json
         assert [split["path"] for split in document["splits"]] == [f"{path}::test", f"{path}::train"]
         assert f"{data}::train" in stoker_cli("index", path, status=2).stderr
         assert stoker_cli("check", f"{path}::train", "--json").json["samples"] == 100
         assert "no such split" in stoker_cli("check", f"{path}::val", status=1).stderr
     (data / "test-00000-of-00001.parquet").unlink()
-    assert stoker_cli("check", tmp_path, "--json").json["samples"] == 100
+    assert stoker_cli("check", hub, "--json").json["samples"] == 100
 
 
 def test_what_petastorm_and_spark_put_next_to_shards(peer_arrow, stoker_cli, tmp_path):
