@@ -23,6 +23,16 @@ def _jobs(jobs: int | None) -> int:
     return jobs
 
 
+def _of_split(path: Path, split: str | None) -> Path:
+    """The path of one of the datasets in a directory: "data::train"."""
+    if split is None:
+        return path
+    if not split:
+        raise ValueError("split: should be a name, such as 'train'")
+    given = os.fspath(path)
+    return given + b"::" + os.fsencode(split) if isinstance(given, bytes) else f"{given}::{split}"
+
+
 def _least(name: str, number: int | None, least: int) -> int | None:
     if number is not None and not least <= number < 2**64:
         raise ValueError(f"{name} {number}: should be a whole number, {least} or more")

@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from stoker import _core
-from stoker._commands import Path, _jobs
+from stoker._commands import Path, _jobs, _of_split
 from stoker._errors import FaultWarning, IndexBuiltWarning, UnusedDataWarning
 from stoker._results import Field, IndexResult, Shard, _counted, _fields
 
@@ -24,9 +24,14 @@ if TYPE_CHECKING:
 _KEYS_AT_ONCE = 4096
 
 
-def open(path: Path, *, list: Path | None = None, jobs: int | None = None, verify: bool = True) -> Dataset:
+def open(
+    path: Path, *, split: str | None = None, list: Path | None = None, jobs: int | None = None, verify: bool = True
+) -> Dataset:
     """Open a dataset of any format that is read (folder, tar, tfrecord, hdf5, lmdb, arrow, feather, parquet, npy): a directory, or a
     single shard. "data.h5::train" is the group, or the database of an lmdb, with that name.
+
+    split: which one of a directory that holds several datasets, as train-*.tar next to test-*.tar, or train/ and test/; the same as
+        "path::train". "all": all of them as one dataset. Where it is needed and not given, ValueError names those that there are.
 
     Without an index, one of structure depth is built first, with an IndexBuiltWarning.
 
@@ -35,7 +40,7 @@ def open(path: Path, *, list: Path | None = None, jobs: int | None = None, verif
     """
     if not os.fspath(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    absolute = os.path.abspath(os.fspath(path))  # stays right when the process changes its directory
+    absolute = os.path.abspath(os.fspath(_of_split(path, split)))  # stays right when the process changes its directory
     return _open(absolute, list, jobs, verify, None)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from stoker import _core
 from stoker import transforms as _transforms
-from stoker._commands import Path
+from stoker._commands import Path, _of_split
 from stoker._dataset import Dataset
 from stoker._dataset import open as _open
 from stoker._errors import CorruptError
@@ -48,6 +48,7 @@ class Loader:
     ranks, and after state_dict() and load_state_dict() with another number of either.
 
     data: path of a dataset, a Dataset (or a slice of one), or a list of them, which are loaded as one.
+    split: of each path in data, as for open(): "train".
     layout: of pictures: "NHWC", or "NCHW" as torch's convolutions take it.
     image: the field that `transforms` change, where it is not called "image".
     rename: {field: name}: other names for fields, in the batches and for all other options here.
@@ -83,6 +84,7 @@ class Loader:
         batch_size: int = 256,
         transforms: Sequence[_transforms.Transform] = (),
         *,
+        split: str | None = None,
         layout: Literal["NHWC", "NCHW"] = "NHWC",
         image: str = "image",
         rename: Mapping[str, str] | None = None,
@@ -117,6 +119,8 @@ class Loader:
         ]:
             if value is not None and value < least:
                 raise ValueError(f"{name} {value}: should be {least} or more")
+        if split is not None:
+            data = _with_split(data, split)
         self._staging = [] if stage is False else _staged(data, None if stage is True else stage)
         self._datasets = _opened(data) if stage is False else [one.dataset for one in self._staging]
         if not sum(map(len, self._datasets)):
@@ -342,6 +346,13 @@ class Loader:
         if stats["limit"] == "python":
             return self._functions.verdict(stats["seconds"])
         return self._core.verdict()
+
+
+def _with_split(data: Data | Sequence[Data], split: str) -> list[Data]:
+    given = [data] if isinstance(data, (str, bytes, os.PathLike, Dataset)) else list(data)
+    if any(isinstance(one, Dataset) for one in given):
+        raise ValueError(f"split {split!r}: is for paths, not for datasets that are open")
+    return [_of_split(one, split) for one in given]  # type: ignore[arg-type]
 
 
 def _opened(data: Data | Sequence[Data]) -> list[Dataset]:

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <array>
 
 #include "base/error.h"
@@ -41,7 +43,19 @@ CheckOptions options_of(const Arguments& arguments) {
   return options;
 }
 
-int run_check(const Arguments& arguments, Progress& progress) {
+/// What was named is no dataset, but several: says which there are. Nothing has been verified, so
+/// this is no success.
+int list_splits(const Arguments& arguments, const SeveralSplits& found) {
+  const std::string& path = arguments.positional(0);
+  const std::vector<SplitSize> sizes = sizes_of_splits(path, found, arguments.jobs());
+  const bool json = arguments.flag(kJsonOption.name);
+  print(json ? to_text(splits_document(found.what(), sizes))
+             : splits_report(path, sizes, Style::of_stdout()));
+  if (json) print_error(fmt::format("stoker: {}\n", found.what()));
+  return kExitUsage;
+}
+
+int run_check(const Arguments& arguments, Progress& progress) try {
   CheckOptions options = options_of(arguments);
   options.progress = &progress;
   const CheckResult result = [&] {
@@ -52,6 +66,9 @@ int run_check(const Arguments& arguments, Progress& progress) {
   print(arguments.flag(kJsonOption.name) ? to_text(check_document(result))
                                          : check_report(result, options, Style::of_stdout()));
   return result.good() ? kExitDone : kExitFailed;
+} catch (const SeveralSplits& found) {
+  if (arguments.value("--compare")) throw;  // it may be the other one
+  return list_splits(arguments, found);
 }
 
 }  // namespace

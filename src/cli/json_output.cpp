@@ -196,6 +196,18 @@ Json check_document(const CheckResult& result) {
   return json;
 }
 
+Json splits_document(std::string_view message, const std::vector<SplitSize>& splits) {
+  Json json = error_document("check", ErrorKind::usage, message);
+  json["splits"] = Json::array();
+  for (const SplitSize& split : splits) {
+    json["splits"].push_back({{"name", name_to_json(split.name)},
+                              {"path", name_to_json(split.path)},
+                              {"files", split.files},
+                              {"bytes", split.bytes}});
+  }
+  return json;
+}
+
 Json error_document(std::string_view command, ErrorKind kind, std::string_view message) {
   Json json = document_header(command);
   json["error"] = {{"kind", name_of(kind)}, {"message", message}};

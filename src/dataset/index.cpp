@@ -14,12 +14,66 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "dataset/index_trust.h"
+#include "dataset/splits.h"
 #include "os/file_system.h"
 #include "os/node.h"
 #include "os/page_cache.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
+
+namespace {
+
+/// Takes the first of "a::b" off.
+std::string take_first(std::string& inner) {
+  const size_t end = inner.find("::");
+  std::string first = inner.substr(0, end);
+  inner = end == inner.npos ? "" : inner.substr(end + 2);
+  return first;
+}
+
+bool is_directory_name(std::string_view name) {
+  return !name.empty() && !name.starts_with('.') && name.find('/') == name.npos;
+}
+
+/// Goes from a directory to the split of it that is meant, as far as that is named.
+void choose_split(fs::path& directory, DatasetPaths& paths) {
+  FileSystem& files = real_file_system();
+  std::error_code ignored;
+  while (!paths.inner.empty()) {
+    std::string rest = paths.inner;
+    const std::string first = take_first(rest);
+    if (is_directory_name(first) && fs::is_directory(directory / first, ignored)) {
+      directory = fs::canonical(directory / first);
+      paths.inner = rest;
+      continue;
+    }
+    if (const std::string below = only_data_directory(files, directory.string()); !below.empty()) {
+      directory = fs::canonical(directory / below);
+      continue;
+    }
+    const std::vector<Split> splits = find_splits(files, directory.string());
+    if (splits.size() < 2) return;
+    const Split* split = find_split(splits, first);
+    if (split == nullptr && first != kAllSplits) {
+      throw Error(ErrorKind::not_found,
+                  fmt::format("{}::{}: no such split; there are {}", printable(directory.string()),
+                              printable(first), names_of_splits(directory.string(), splits)));
+    }
+    paths.inner = rest;
+    if (split != nullptr && !split->directory.empty()) {
+      directory = fs::canonical(directory / split->directory);
+      continue;
+    }
+    paths.split = split != nullptr ? split->name : std::string(kAllSplits);
+    return;
+  }
+  if (const std::string below = only_data_directory(files, directory.string()); !below.empty()) {
+    directory = fs::canonical(directory / below);
+  }
+}
+
+}  // namespace
 
 DatasetPaths DatasetPaths::of(const std::string& path) {
   std::error_code failed;
@@ -34,23 +88,61 @@ DatasetPaths DatasetPaths::of(const std::string& path) {
   }
   if (failed) throw system_error(path, "cannot open", failed.value());
   if (fs::is_directory(real)) {
+    choose_split(real, paths);
     paths.root = real.string();
-    paths.beside = (real / kIndexDirectory).string();
   } else {
     paths.root = real.parent_path().string();
     paths.file = real.filename().string();
-    paths.beside = (real.parent_path() / kIndexDirectory / real.filename()).string();
+  }
+  paths.beside = (fs::path(paths.root) / paths.index_in_copy()).string();
+  // All splits as one have the place of a directory that is one dataset.
+  if (!paths.split.empty() && paths.split != kAllSplits) {
+    paths.beside =
+        fmt::format("{}/{}/::{}", paths.root, kIndexDirectory, percent_escape(paths.part(), "/"));
   }
   std::string whole = real.string();
-  if (!paths.inner.empty()) {
-    whole += "::" + paths.inner;
-    const std::string name = "::" + percent_escape(paths.inner, "/");
-    paths.beside += paths.file.empty() ? "/" + name : name;
-  }
+  if (!paths.part().empty() && paths.split != kAllSplits) whole += "::" + paths.part();
   paths.cache =
       (fs::path(cache_directory()) / "stoker" / "index" / fmt::format("{:016x}", hash64(whole)))
           .string();
   return paths;
+}
+
+std::string DatasetPaths::part() const { return part_name(split, inner); }
+
+std::string DatasetPaths::index_in_copy() const {
+  std::string place = kIndexDirectory;
+  if (!file.empty()) place += "/" + file;
+  if (inner.empty()) return place;
+  return place + (file.empty() ? "/::" : "::") + percent_escape(inner, "/");
+}
+
+namespace {
+
+/// "a.tar" of "a.tar.000.01234567.seg".
+std::string shard_of_segment(std::string_view file) {
+  for (int i = 0; i < 3; ++i) file = file.substr(0, file.rfind('.'));
+  return percent_unescape(file);
+}
+
+}  // namespace
+
+void DatasetPaths::refuse_merged(const Manifest& manifest) const {
+  // What `pack` wrote belongs together, and a list says what does.
+  if (!file.empty() || !split.empty() || !manifest.origin.empty() || manifest.listed) return;
+  std::vector<std::string> names;
+  if (manifest.format == "folder") {
+    names = manifest.schema.classes;
+    if (splits_of_directories(names).size() < 2) return;
+  } else {
+    for (const SegmentEntry& segment : manifest.segments) {
+      names.push_back(shard_of_segment(segment.file));
+    }
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    if (splits_of_files(names).size() < 2) return;
+  }
+  std::vector<Split> splits = find_splits(real_file_system(), root);
+  if (splits.size() > 1) throw SeveralSplits(root, std::move(splits));
 }
 
 void DatasetPaths::refuse_unfinished() const {

@@ -20,11 +20,19 @@ struct DatasetPaths {
   std::string root;    // what shard paths are relative to
   std::string file;    // name of the single file, or empty
   std::string inner;   // "train" of x.h5::train: what of the file is meant
+  std::string split;   // "train" of x::train, whose files are in root with those of others; "all"
   std::string beside;  // index directory beside the data
   std::string cache;   // index directory in the user's cache
 
-  /// Throws Error(not_found) where there is nothing at `path`, which may end in ::INNER.
+  /// Throws Error(not_found) where there is nothing at `path`, which may end in ::SPLIT or ::INNER.
+  /// A split that is a sub-directory becomes the root.
   static DatasetPaths of(const std::string& path);
+  /// Throws SeveralSplits where `manifest` is that of several splits which nobody asked for as one.
+  void refuse_merged(const Manifest& manifest) const;
+  /// What of root or file is meant: "", "train", "train::images".
+  std::string part() const;
+  /// Where the index is below the root of a copy that holds this dataset alone.
+  std::string index_in_copy() const;
   /// Throws Error(corrupt) where `pack` has begun to write the dataset and was not finished.
   void refuse_unfinished() const;
   /// From here on the index is that of the samples which this list names, in the cache alone.

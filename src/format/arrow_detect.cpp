@@ -24,7 +24,6 @@ constexpr std::string_view kEndings[] = {".arrow", ".arrows", ".ipc"};
 constexpr std::string_view kFeather = ".feather";
 constexpr std::string_view kState = "state.json";
 constexpr std::string_view kInfo = "dataset_info.json";
-constexpr std::string_view kSplits = "dataset_dict.json";
 // Where none of so many is Arrow, the others are not either.
 constexpr size_t kMostLoose = 16;
 constexpr uint64_t kLargestJson = 64 << 20;
@@ -95,22 +94,6 @@ std::vector<std::string> classes_of(const Source& source, const Layout& layout) 
   });
 }
 
-[[noreturn]] void refuse_splits(const Source& source) {
-  const Json json = parse_json_or_discard(read_text(source, kSplits));
-  std::string splits;
-  const auto found = json.is_object() ? json.find("splits") : json.end();
-  if (json.is_object() && found != json.end() && found->is_array()) {
-    for (const Json& split : *found) {
-      if (split.is_string()) {
-        splits += fmt::format(" {}/{}", source.root, split.get<std::string>());
-      }
-    }
-  }
-  throw Error(ErrorKind::unsupported,
-              fmt::format("{}: holds several datasets, one per split; open one of them:{}",
-                          printable(source.root), printable(splits)));
-}
-
 /// The shards that state.json lists; nothing where it lists none.
 std::optional<std::vector<std::string>> listed_shards(const std::string& state) {
   const Json json = parse_json_or_discard(state);
@@ -175,9 +158,6 @@ std::optional<Layout> detect_shards(const Source& source, bool (*is_shard)(std::
 }
 
 std::optional<Layout> detect_directory(const Source& source) {
-  if (source.file_system->info(fmt::format("{}/{}", source.root, kSplits), true)) {
-    refuse_splits(source);
-  }
   if (auto listed = listed_shards(read_text(source, kState))) {
     return detect_saved(source, std::move(*listed));
   }

@@ -107,11 +107,11 @@ TEST(Arrow, SplitsAreRefusedByName) {
   files.add_file("/d/dataset_dict.json", R"({"splits": ["train", "test"]})");
   files.add_file("/d/train/state.json", "{}");
   try {
-    detect_arrow({"/d", "", "", &files});
+    detect_format({"/d", "", "", &files});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-    EXPECT_NE(std::string(error.what()).find("/d/train /d/test"), std::string::npos);
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("/d::train, /d::test"), std::string::npos);
   }
 }
 

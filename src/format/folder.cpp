@@ -11,9 +11,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/splits.h"
 #include "format/folder_list.h"
 #include "format/folder_walk.h"
 #include "format/member_name.h"
+#include "format/shard_directory.h"
 #include "os/slow_requests.h"
 
 namespace stoker {
@@ -22,24 +24,24 @@ namespace {
 // Files of a part: large enough for a segment to be worth its file, small enough to share out.
 constexpr size_t kPartFiles = 10'000;
 
+/// Files of a folder may be arrays, but no file of many samples by itself.
 bool is_shard_name(std::string_view name) {
-  const auto of = name.rfind("-of-");
-  const auto digits = [](std::string_view text) {
-    return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-  };
-  if (of != name.npos && digits(name.substr(of + 4)) && of > 0 && digits(name.substr(of - 1, 1))) {
-    return true;
-  }
-  return name.ends_with(".tar") || name.ends_with(".tgz") || name.find(".tar.") != name.npos ||
-         name.find(".tfrecord") != name.npos;
+  constexpr std::string_view kArrays[] = {".npy", ".npz", ".h5",   ".hdf5", ".hdf",
+                                          ".he5", ".mdb", ".lmdb", ".bin",  "-ubyte"};
+  const bool array = std::any_of(std::begin(kArrays), std::end(kArrays),
+                                 [&](std::string_view ending) { return name.ends_with(ending); });
+  return !array && is_shard_ending(name);
 }
 
-/// A folder without files of its own whose sub-directories are datasets themselves: what
-/// `pack --split` leaves. Taking their shards for samples helps nobody.
+/// A folder without files of its own, but for descriptions, whose sub-directories are datasets
+/// themselves: what `pack --split` leaves. Taking their shards for samples helps nobody.
 void refuse_datasets(const Source& source, const FolderTree& tree) {
-  if (!tree.files.directories.empty() && tree.files.directories.front().empty()) return;
   std::vector<std::string> datasets;
   size_t file = 0;
+  while (file < tree.files.files.size() &&
+         tree.files.directories[tree.files.files[file].directory].empty()) {
+    if (!may_describe(tree.files.name(file++))) return;
+  }
   for (const FolderTree::Top& top : tree.tops) {
     bool shards = false;
     for (; file < tree.files.files.size(); ++file) {

@@ -177,8 +177,10 @@ TEST_F(Folder, AFolderOfIndexedFoldersIsRefused) {
 }
 
 TEST_F(Folder, ShardsBesideFilesAreFiles) {
-  make({"train/x-000000.tar", "list.txt"});
-  EXPECT_EQ(scan().samples.size(), 2U);
+  make({"train/x-000000.tar", "README.md"});
+  EXPECT_THROW(detect(), Error);  // a description is no sample
+  make({"a.jpg"});
+  EXPECT_EQ(scan().samples.size(), 3U);
 }
 
 TEST_F(Folder, ScansPartsThreaded) {

@@ -86,7 +86,8 @@ std::string words_for(const Error& error) {
 
 class Walk {
  public:
-  explicit Walk(const Source& source) : files_(*source.file_system), root_(source.root) {
+  explicit Walk(const Source& source)
+      : files_(*source.file_system), of_other_splits_(source.of_other_splits), root_(source.root) {
     std::error_code failed;  // where it matters, listing the root fails just after
     real_root_ = fs::canonical(root_, failed);
     if (failed) real_root_ = fs::absolute(root_, failed);
@@ -124,6 +125,7 @@ class Walk {
   void list_directory(Listing& listing) {
     try {
       files_.list(absolute(listing.path), [&](std::string_view name, FileKind kind) {
+        if (listing.path.empty() && of_other_splits_.contains(name)) return;
         if (name == kIndexDirectory) {
           listing.indexed = true;
         } else if (name.starts_with('.')) {
@@ -308,6 +310,7 @@ class Walk {
   }
 
   FileSystem& files_;
+  const std::set<std::string, std::less<>>& of_other_splits_;
   std::string root_;
   fs::path real_root_;
   FolderTree tree_;

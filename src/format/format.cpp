@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/manifest.h"
+#include "dataset/splits.h"
 #include "format/arrow.h"
 #include "format/folder.h"
 #include "format/hdf5.h"
@@ -16,6 +18,7 @@
 #include "format/parquet.h"
 #include "format/tar.h"
 #include "format/tfrecord.h"
+#include "format/unread.h"
 
 namespace stoker {
 namespace {
@@ -30,34 +33,11 @@ constexpr std::array kFormats = {
     Format{"hdf5", detect_hdf5, scan_hdf5, &kHdf5Write, true},
     Format{"arrow", detect_arrow, scan_arrow, &kArrowWrite},
     Format{"feather", detect_feather, scan_arrow, &kFeatherWrite},
-    Format{"parquet", detect_parquet, scan_parquet, nullptr, true},
+    Format{"parquet", detect_parquet, scan_parquet, nullptr},
     kFolder,  // takes any directory
 };
 
-struct Magic {
-  std::string_view bytes, what;
-};
 using namespace std::string_view_literals;
-constexpr std::array kMagics = {
-    Magic{"FEA1"sv, "a Feather file of version 1 (pyarrow.feather reads it and writes version 2)"},
-    Magic{"PARE"sv, "an encrypted Parquet file"},
-    Magic{"hsqs"sv, "a squashfs image"},
-    Magic{"\x0a\x23\xd7\xce"sv, "a RecordIO file"},
-    Magic{"SQLite format 3"sv, "an SQLite database"},
-    Magic{"PK\x03\x04"sv, "a zip archive"},
-    Magic{"\x1f\x8b"sv, "a gzip file"},
-    Magic{"\x28\xb5\x2f\xfd"sv, "a zstd file"},
-    Magic{"\xfd"
-          "7zXZ"sv,
-          "an xz file"},
-    Magic{"BZh"sv, "a bzip2 file"},
-    Magic{"\xff\xd8\xff"sv, "a JPEG image"},
-    Magic{"\x89PNG"sv, "a PNG image"},
-    Magic{"%PDF"sv, "a PDF file"},
-    Magic{"\x7f"
-          "ELF"sv,
-          "a program"},
-};
 
 /// How files of a format begin, whatever their name is.
 struct Signature {
@@ -103,9 +83,6 @@ bool is_another(std::string_view format, std::string_view begin) {
 
 std::string looks_of(std::string_view begin) {
   if (begin.empty()) return "is empty";
-  for (const Magic& magic : kMagics) {
-    if (begin.starts_with(magic.bytes)) return fmt::format("looks like {}", magic.what);
-  }
   const bool text = std::all_of(begin.begin(), begin.end(), [](unsigned char c) {
     return c >= 0x20 || c == '\t' || c == '\n' || c == '\r';
   });
@@ -128,6 +105,9 @@ std::string known_formats() {
   const auto file = source.file_system->open(path);
   std::array<std::byte, 64> begin{};
   const size_t size = file->read_at(0, begin);
+  if (const auto known = describe_unread_file(source.file, as_text(Bytes(begin).first(size)))) {
+    throw Error(ErrorKind::unsupported, fmt::format("{}: {}", printable(path), *known));
+  }
   throw Error(ErrorKind::unsupported,
               fmt::format("{}: {}; the formats known here are {}", printable(path),
                           looks_of(as_text(Bytes(begin).first(size))), known_formats()));
@@ -148,6 +128,20 @@ std::string known_formats() {
 
 }  // namespace
 
+namespace {
+
+/// Whether `pack` wrote what is there as one dataset, whatever its shards are called.
+bool is_packed(const std::string& root) {
+  try {
+    return !Manifest::read(fmt::format("{}/{}/{}", root, kIndexDirectory, kManifestName))
+                .origin.empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 std::span<const Format> formats() { return kFormats; }
 
 const Format* find_format(std::string_view name) {
@@ -162,18 +156,28 @@ Detected detect_format(const Source& source) {
     throw Error(ErrorKind::usage, fmt::format("{}: a list is for folders, and this is a file",
                                               printable(source.root + "/" + source.file)));
   }
+  const bool directory = source.file.empty() && !listed;
+  std::vector<Split> splits;
+  if (directory) refuse_unread_directory(source);
+  if (directory && source.split.empty()) splits = find_splits(*source.file_system, source.root);
+  if (splits.size() > 1 && !is_packed(source.root)) {
+    throw SeveralSplits(source.root, std::move(splits));
+  }
   const std::string begin = beginning_of(source);
   for (const Format& format : kFormats) {
     if (is_another(format.name, begin)) continue;
     if (listed && format.detect != kFolder.detect) continue;
     auto layout = format.detect(source);
     if (!layout) continue;
-    if (!source.inner.empty() && !format.has_inner) {
-      throw Error(ErrorKind::usage, fmt::format("{}::{}: is a {}, which has no parts with names",
-                                                printable(source.root + "/" + source.file),
-                                                printable(source.inner), format.name));
+    const bool only_one = find_split(splits, source.inner) != nullptr;
+    if (!source.inner.empty() && !format.has_inner && !only_one) {
+      const std::string path = directory ? source.root : source.root + "/" + source.file;
+      throw Error(ErrorKind::usage,
+                  fmt::format("{}::{}: is a {}, which has no parts with names", printable(path),
+                              printable(source.inner), format.name));
     }
     if (layout->parts.empty()) refuse_empty(source, *layout);
+    if (format.detect == kFolder.detect) refuse_unread_files(source, *layout);
     return {&format, std::move(*layout)};
   }
   refuse_file(source);

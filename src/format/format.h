@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +26,8 @@ struct Source {
   std::string list;  // folder only: a CSV or JSON-lines file that says which files, and columns
   FileSystem* file_system = nullptr;
   std::string inner = {};  // what of a file is meant that holds several datasets: "x.h5::train"
+  std::string split = {};  // which of the splits in root is meant; "all"; empty: there is just one
+  std::set<std::string, std::less<>> of_other_splits = {};  // names in root that are left alone
 };
 
 /// Names of a folder's files, packed: a million of them are held at once.
@@ -205,7 +209,8 @@ struct Detected {
   const Format* format = nullptr;
   Layout layout;
 };
-/// Throws Error(unsupported) where no format fits, Error(not_found) for an empty folder.
+/// Throws Error(unsupported) where no format fits, Error(not_found) for an empty folder, and
+/// SeveralSplits where it is not said which one is meant.
 Detected detect_format(const Source& source);
 
 }  // namespace stoker

@@ -54,7 +54,8 @@ TEST_F(DetectFormat, SaysWhatAFileLooksLike) {
   }
   const std::string end = "; the formats known here are " + known;
   EXPECT_EQ(error_of("x.sqsh", ErrorKind::unsupported),
-            "/data/x.sqsh: looks like a squashfs image" + end);
+            "/data/x.sqsh: is a squashfs image, which is not read: mount it (squashfuse x.sqsh "
+            "DIRECTORY) and name the directory");
   EXPECT_EQ(error_of("x.txt", ErrorKind::unsupported),
             "/data/x.txt: looks like text: 'hello\\n'" + end);
   EXPECT_EQ(error_of("x.bin", ErrorKind::unsupported),

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <array>
-#include <set>
 
-#include "base/error.h"
-#include "base/text.h"
 #include "format/hugging_face.h"
 #include "format/numbered_name.h"
 #include "format/parquet.h"
@@ -42,44 +37,9 @@ std::vector<std::string> classes_of(const Source& source, const Layout& layout) 
   });
 }
 
-/// "train" of "train-00000-of-00003.parquet": the split that a shard belongs to; empty where its
-/// name does not say so.
-std::string split_of(std::string_view name) {
-  const auto numbered = find_number(name);
-  if (!numbered) return {};
-  std::string_view split = numbered->before;
-  while (split.ends_with('-')) split.remove_suffix(1);
-  return std::string(split);
-}
-
-/// Keeps the shards of one split, where the hub has several in one folder.
-void choose_split(const Source& source, std::vector<std::string>& shards) {
-  std::set<std::string> splits;
-  for (const std::string& name : shards) splits.insert(split_of(name));
-  if (source.inner.empty() && splits.size() < 2) return;
-  splits.erase("");
-  if (splits.empty()) {
-    if (source.inner.empty()) return;
-    throw Error(ErrorKind::usage, fmt::format("{}::{}: has no parts with names",
-                                              printable(source.root), printable(source.inner)));
-  }
-  if (!splits.contains(source.inner)) {
-    std::string known;
-    for (const std::string& split : splits) known += fmt::format(" {}::{}", source.root, split);
-    throw Error(ErrorKind::unsupported,
-                source.inner.empty()
-                    ? fmt::format("{}: holds several datasets, one per split; open one of them:{}",
-                                  printable(source.root), printable(known))
-                    : fmt::format("{}::{}: no such split; there are{}", printable(source.root),
-                                  printable(source.inner), printable(known)));
-  }
-  std::erase_if(shards, [&](const std::string& name) { return split_of(name) != source.inner; });
-}
-
 std::optional<Layout> detect_directory(const Source& source) {
   ShardDirectory top = look_at_shards(source, is_shard_name, kMostLoose);
   if (top.deep) return std::nullopt;
-  if (!top.shards.empty()) choose_split(source, top.shards);
   Layout layout;
   layout.hidden = top.hidden;
   layout.faults = std::move(top.faults);
@@ -100,12 +60,6 @@ std::optional<Layout> detect_file(const Source& source) {
   const auto info = source.file_system->info(source.root + "/" + source.file, true);
   if (!info || info->kind != FileKind::file) return std::nullopt;
   if (!is_shard_name(source.file) && !is_parquet(source, source.file)) return std::nullopt;
-  if (!source.inner.empty()) {
-    throw Error(
-        ErrorKind::usage,
-        fmt::format("{}/{}::{}: is one Parquet file, which has no parts with names",
-                    printable(source.root), printable(source.file), printable(source.inner)));
-  }
   Layout layout;
   layout.parts.push_back({source.file, Compression::none, 0, 0});
   return layout;

@@ -53,6 +53,7 @@ ShardDirectory look_at_shards(const Source& source, bool (*is_shard)(std::string
       if (name != kIndexDirectory) ++found.hidden;
       return;
     }
+    if (source.of_other_splits.contains(name)) return;
     if (is_image(name)) ++found.images;
     if (!is_shard(name) && kind == FileKind::file) ++found.other_files;
     if (is_shard(name)) {
@@ -77,6 +78,8 @@ ShardDirectory look_at_shards(const Source& source, bool (*is_shard)(std::string
     }
   }
   for (const DirectoryEntry& entry : others) {
+    // Who names a split means its files.
+    if (!source.of_other_splits.empty()) break;
     if (found.deep || (found.shards.empty() && found.loose.empty())) break;
     found.deep = kind_behind(source, entry) == FileKind::directory &&
                  has_something_visible(source, entry.name);

@@ -17,6 +17,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "dataset/index_trust.h"
+#include "dataset/splits.h"
 #include "index/segment_builder.h"
 #include "os/directory_lock.h"
 #include "os/output_file.h"
@@ -141,8 +142,15 @@ bool prepare_directory(const std::string& directory, uint32_t add_mode) {
 }  // namespace
 
 Source source_at(const DatasetPaths& paths, const std::string& list, FileSystem* file_system) {
-  return {paths.root, paths.file, list, file_system != nullptr ? file_system : &real_file_system(),
-          paths.inner};
+  Source source{paths.root, paths.file, list,
+                file_system != nullptr ? file_system : &real_file_system(), paths.inner};
+  source.split = paths.split;
+  if (paths.split.empty() || paths.split == kAllSplits) return source;
+  for (const Split& split : find_splits(*source.file_system, source.root)) {
+    if (split.name == paths.split) continue;
+    source.of_other_splits.insert(split.files.begin(), split.files.end());
+  }
+  return source;
 }
 
 Readers readers_of(const std::string& directory, const Manifest& manifest) {
@@ -295,6 +303,9 @@ OpenedDataset open_dataset(const std::string& path, const IndexOptions& options)
     directory = opened.result.directory;
   }
   opened.index = std::make_shared<Index>(*directory);
+  if (!opened.built && options.list.empty()) {
+    opened.paths.refuse_merged(opened.index->manifest());
+  }
   return opened;
 }
 

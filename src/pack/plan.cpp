@@ -14,6 +14,7 @@
 #include "base/permutation.h"
 #include "base/text.h"
 #include "dataset/segment_writer.h"
+#include "dataset/splits.h"
 #include "index/build_index.h"
 #include "index/duplicates.h"
 #include "os/output_file.h"
@@ -390,7 +391,7 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
   }
 
   Plan plan;
-  plan.options = options_of(source_name, source.inner, options);
+  plan.options = options_of(source_name, part_name(source.split, source.inner), options);
   plan.source_format = scanned.format;
   plan.hidden = scanned.hidden;
   plan.unlisted = scanned.unlisted;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/splits.h"
 #include "index/build_index.h"
 #include "pack/plan.h"
 
@@ -56,6 +57,7 @@ std::string name_of_source(const DatasetPaths& paths) {
   std::string name = paths.file.empty() ? fs::path(paths.root).filename().string() : paths.file;
   name.erase(0, name.find_first_not_of('.'));
   if (!paths.file.empty()) name = name.substr(0, name.find('.'));
+  if (!paths.split.empty() && paths.split != kAllSplits) name += "-" + paths.split;
   const bool readable = is_utf8(name);
   if (name.size() > kLongestShardName) name.resize(kLongestShardName);
   while (readable && !is_utf8(name)) name.pop_back();  // not within a letter
@@ -78,7 +80,7 @@ Work work_of(const std::string& source_path, const std::string& destination_path
   const std::string name = name_of_source(paths);
   return {format,      paths,
           destination, source_at(paths, options.list, nullptr),
-          name,        options_of(name, paths.inner, options)};
+          name,        options_of(name, paths.part(), options)};
 }
 
 }  // namespace stoker

@@ -263,7 +263,7 @@ void CopyRun::make_index(const SafeDirectory& part, const std::string& name) {
 
 void CopyRun::finish() {
   // ".stoker", or ".stoker/x.h5" for a single file.
-  const std::string place = source_.paths.beside.substr(source_.paths.root.size() + 1);
+  const std::string place = source_.paths.index_in_copy();
   const SafeDirectory above = copy_.data.make_parents(place, copy_.modes.directory);
   const std::string name = place.substr(place.rfind('/') + 1);
   const std::string whole = above.path() + "/" + name;

@@ -14,13 +14,13 @@ namespace fs = std::filesystem;
 
 std::string whole_path(const DatasetPaths& paths) {
   std::string path = paths.file.empty() ? paths.root : paths.root + "/" + paths.file;
-  return paths.inner.empty() ? path : path + "::" + paths.inner;
+  return paths.part().empty() ? path : path + "::" + paths.part();
 }
 
 std::string copy_name(const DatasetPaths& paths, uint64_t identity) {
   constexpr size_t kLongest = 40;
   std::string name = fs::path(paths.file.empty() ? paths.root : paths.file).filename().string();
-  if (!paths.inner.empty()) name += "-" + paths.inner;
+  if (!paths.part().empty()) name += "-" + paths.part();
   for (char& letter : name) {
     const bool plain = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
                        (letter >= '0' && letter <= '9') || letter == '.' || letter == '_';

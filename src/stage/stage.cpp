@@ -18,6 +18,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "dataset/splits.h"
 #include "index/build_index.h"
 #include "os/node.h"
 #include "os/scratch_directory.h"
@@ -148,7 +149,10 @@ void Stager::State::aim_at(const std::string& directory) {
   target.arrivals = directory + "/done";
   target.path = target.data;
   if (!target.packed && !paths.file.empty()) target.path += "/" + paths.file;
-  if (!target.packed && !paths.inner.empty()) target.path += "::" + paths.inner;
+  // Of several splits the copy has one, or all.
+  const std::string split = paths.split == kAllSplits ? paths.split : "";
+  const std::string part = part_name(split, paths.inner);
+  if (!target.packed && !part.empty()) target.path += "::" + part;
 }
 
 /// Settles which shards are brought, by the room that there is.
@@ -250,7 +254,7 @@ void Stager::State::write_state(const StageResult& result) {
 
 StageResult Stager::State::result_of_group() const {
   const Index index(target.packed ? target.data + "/" + kIndexDirectory
-                                  : target.data + paths.beside.substr(paths.root.size()));
+                                  : target.data + "/" + paths.index_in_copy());
   StageResult result;
   const std::vector<ShardToStage> there = shards_of(index);
   result.format = index.manifest().format;

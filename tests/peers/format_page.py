@@ -15,7 +15,8 @@ tests/peers/test_format_matrix.py found, and it fails where they are not what it
 
     {renew}
 
-The [index](index.md), which lies beside the data, and [runs](run.md), which `stoker time` writes, have pages of their own.
+The [index](index.md), which lies beside the data, and [runs](run.md), which `stoker time` writes, have pages of their own; so have
+[splits](splits.md), several datasets in one directory, and [what is not read](not-read.md).
 
 ## With their own libraries
 

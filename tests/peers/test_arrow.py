@@ -239,9 +239,19 @@ def test_saved_datasets(peer_arrow, stoker_cli, tmp_path):
 
 
 def test_splits_are_named(peer_arrow, stoker_cli, tmp_path):
-    peer_arrow(HUGGING_FACE + 'DatasetDict(a=dataset, b=dataset).save_to_disk(sys.argv[1] + "/two")', tmp_path)
-    assert "two/a" in stoker_cli("check", tmp_path / "two", status=1).stderr
-    assert stoker_cli("check", tmp_path / "two" / "a", "--json").json["samples"] == 30
+    """Whatever they are called: dataset_dict.json says that they are splits."""
+    script = 'DatasetDict(a=dataset, b=dataset.select(range(10))).save_to_disk(sys.argv[1] + "/two")'
+    peer_arrow(HUGGING_FACE + script, tmp_path)
+    document = stoker_cli("check", tmp_path / "two", "--json", status=2).json
+    assert [split["path"] for split in document["splits"]] == [f"{tmp_path}/two::a", f"{tmp_path}/two::b"]
+    for path, samples in ((tmp_path / "two" / "a", 30), (f"{tmp_path}/two::a", 30), (f"{tmp_path}/two::b", 10)):
+        assert stoker_cli("check", path, "--json").json["samples"] == samples
+
+
+def test_a_dict_of_one_split_is_that_dataset(peer_arrow, stoker_cli, tmp_path):
+    peer_arrow(HUGGING_FACE + 'DatasetDict(train=dataset).save_to_disk(sys.argv[1] + "/one")', tmp_path)
+    for path in (tmp_path / "one", f"{tmp_path}/one::train", tmp_path / "one" / "train"):
+        assert stoker_cli("check", path, "--json").json["samples"] == 30
 
 
 # --- Ours, read by them ---------------------------------------------------------------------------------

@@ -123,14 +123,41 @@ parquet.write_table(pa.table({"n": values}), path, **options)
 
 
 def test_splits_in_one_folder(peer_arrow, stoker_cli, tmp_path):
-    """As the hub has them."""
+    """As the hub has them: a card, and the files in data/."""
+    hub = tmp_path / "hub"
+    data = hub / "data"
+    data.mkdir(parents=True)
+    (hub / "README.md").write_text("# a card\n")
     for split, rows in [("train", 100), ("test", 20)]:
         script = f'parquet.write_table(pa.table({{"text": ["{split}"] * {rows}}}), path)'
-        peer_arrow(PYARROW + script, tmp_path / f"{split}-00000-of-00001.parquet")
-    refused = stoker_cli("check", tmp_path, status=1).stderr
-    assert f"{tmp_path}::test {tmp_path}::train" in refused
-    assert stoker_cli("check", f"{tmp_path}::train", "--json").json["samples"] == 100
-    assert "no such split" in stoker_cli("check", f"{tmp_path}::val", status=1).stderr
+        peer_arrow(PYARROW + script, data / f"{split}-00000-of-00001.parquet")
+    for path in (hub, data):
+        document = stoker_cli("check", path, "--json", status=2).json
+        assert [split["path"] for split in document["splits"]] == [f"{path}::test", f"{path}::train"]
+        assert f"{data}::train" in stoker_cli("index", path, status=2).stderr
+        assert stoker_cli("check", f"{path}::train", "--json").json["samples"] == 100
+        assert "no such split" in stoker_cli("check", f"{path}::val", status=1).stderr
+    (data / "test-00000-of-00001.parquet").unlink()
+    assert stoker_cli("check", hub, "--json").json["samples"] == 100
+
+
+def test_what_petastorm_and_spark_put_next_to_shards(peer_arrow, stoker_cli, tmp_path):
+    script = 'parquet.write_table(pa.table({"id": [1, 2, 3]}), path)'
+    for name in ("part-00000-77.snappy.parquet", "_common_metadata", "_metadata"):
+        peer_arrow(PYARROW + script, tmp_path / name)
+    (tmp_path / "_SUCCESS").write_bytes(b"")
+    checked = stoker_cli("check", tmp_path, "--json").json
+    assert (checked["format"], checked["samples"]) == ("parquet", 3)
+
+
+def test_shards_in_sub_directories_are_several_datasets(peer_arrow, stoker_cli, tmp_path):
+    """Configurations of the hub, or partitions: their files are no samples."""
+    for name in ("de", "en"):
+        (tmp_path / name).mkdir()
+        script = 'parquet.write_table(pa.table({"text": ["a"]}), path)'
+        peer_arrow(PYARROW + script, tmp_path / name / "part-0.parquet")
+    (tmp_path / "README.md").write_text("# a card\n")
+    assert "holds 2 datasets" in stoker_cli("check", tmp_path, status=2).stderr
 
 
 def test_shapes_that_parquet_does_not_know(peer_arrow, stoker_cli, tmp_path):

@@ -110,6 +110,28 @@ def test_compressed(peer_tensorflow, stoker_cli, written, tmp_path, compression)
     assert "stoker pack" in finished.stderr
 
 
+def test_splits_of_tensorflow_datasets(peer_tensorflow, stoker_cli, tmp_path):
+    """The directory of a version: shards of all splits, and what describes them."""
+    script = """
+import sys
+import tensorflow as tf
+for split, shards in (("train", 2), ("test", 1)):
+    for shard in range(shards):
+        with tf.io.TFRecordWriter(f"{sys.argv[1]}/mnist-{split}.tfrecord-{shard:05d}-of-{shards:05d}") as writer:
+            for i in range(5):
+                feature = tf.train.Feature(int64_list=tf.train.Int64List(value=[i]))
+                writer.write(tf.train.Example(features=tf.train.Features(feature={"label": feature})).SerializeToString())
+"""
+    peer_tensorflow(script, tmp_path)
+    (tmp_path / "dataset_info.json").write_text('{"name": "mnist", "splits": [{"name": "train"}]}')
+    (tmp_path / "features.json").write_text('{"pythonClassName": "FeaturesDict"}')
+    document = stoker_cli("check", tmp_path, "--json", status=2).json
+    assert [(split["name"], split["files"]) for split in document["splits"]] == [("test", 1), ("train", 2)]
+    checked = stoker_cli("check", f"{tmp_path}::train", "--json").json
+    assert (checked["format"], checked["samples"], checked["fault_count"]) == ("tfrecord", 10, 0)
+    assert [field["name"] for field in checked["fields"]] == ["label"]
+
+
 def test_plain_records(peer_tensorflow, tmp_path):
     script = """
 import sys

@@ -97,6 +97,24 @@ def test_what_webdataset_writes_is_checked_and_indexed(stoker_cli, written):
     assert (result["samples"], result["faults"]) == (25, [])
 
 
+def test_splits_next_to_each_other(peer_webdataset, stoker_cli, tmp_path):
+    """With the lists of shards that webdataset's own tools put there, which are no samples."""
+    script = """
+import sys
+import webdataset
+for split, count in (("train", 20), ("val", 6)):
+    with webdataset.ShardWriter(sys.argv[1] + "/" + split + "-%06d.tar", maxcount=10, verbose=0) as sink:
+        for i in range(count):
+            sink.write({"__key__": f"{split}{i}", "cls": i})
+"""
+    peer_webdataset(script, tmp_path)
+    (tmp_path / "index.json").write_text('{"wids_version": 1, "shardlist": [{"url": "train-000000.tar", "nsamples": 10}]}')
+    document = stoker_cli("check", tmp_path, "--json", status=2).json
+    assert [(split["name"], split["files"]) for split in document["splits"]] == [("train", 2), ("val", 1)]
+    assert stoker_cli("check", f"{tmp_path}::train", "--json").json["samples"] == 20
+    assert sorted(read_dataset(f"{tmp_path}::val")) == [f"val{i}" for i in range(6)]
+
+
 def test_compressed_by_webdataset(peer_webdataset, stoker_cli, tmp_path):
     script = """
 import sys, webdataset

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "os/file_system.h"
+
+namespace stoker {
+
+/// One of the datasets that share a directory: some of its files, or a sub-directory.
+struct Split {
+  std::string name;                 // "train", as in DIRECTORY::train
+  std::string directory;            // relative to the directory; empty: its files are at the top
+  std::vector<std::string> files;   // names, sorted; empty: everything in its sub-directory
+  std::vector<std::string> others;  // names that mean it, too: "mnist-train"
+};
+
+/// What stands for all splits of a directory as one dataset: DIRECTORY::all.
+inline constexpr std::string_view kAllSplits = "all";
+
+/// By names of shards: "train-00000-of-00002.parquet", "mnist-test.tfrecord-00000-of-00001". Names
+/// of other files are ignored. One where all shards are of one split, none where no name says.
+std::vector<Split> splits_of_files(const std::vector<std::string>& names);
+/// By names of sub-directories: "train", "val2017", "images_test". None, or several.
+std::vector<Split> splits_of_directories(const std::vector<std::string>& names);
+
+/// The splits of a directory: two or more are several datasets. Looks at names, at what
+/// sub-directories are not empty, and at the dataset_dict.json of `save_to_disk`.
+/// Throws where the directory cannot be listed.
+std::vector<Split> find_splits(FileSystem& files, const std::string& root);
+/// The one that `name` means; null: none.
+const Split* find_split(const std::vector<Split>& splits, std::string_view name);
+/// The only sub-directory that holds data, where the directory has nothing but a description of it
+/// else: "data" as in repositories of the Hugging Face hub, or the one split of a `DatasetDict`.
+std::string only_data_directory(FileSystem& files, const std::string& root);
+
+/// Whether a name is that of a file with many samples in it, by its ending.
+bool is_shard_ending(std::string_view name);
+
+/// A directory was named that holds several datasets.
+class SeveralSplits : public Error {
+ public:
+  SeveralSplits(std::string root, std::vector<Split> splits);
+
+  const std::string& root() const { return root_; }
+  const std::vector<Split>& splits() const { return splits_; }
+
+ private:
+  std::string root_;
+  std::vector<Split> splits_;
+};
+
+/// "train::images" of a split and what of its files is meant, each of which may be empty.
+std::string part_name(const std::string& split, const std::string& inner);
+/// "D::train (2 files), D::test (1 file)"
+std::string names_of_splits(const std::string& root, const std::vector<Split>& splits);
+
+}  // namespace stoker
