@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 from stoker import _core
 from stoker._commands import Path, _jobs
 from stoker._errors import FaultWarning, IndexBuiltWarning
-from stoker._results import Field, IndexResult, Shard, _counted, _fields
+from stoker._results import Fault, Field, IndexResult, Shard, _counted, _faults, _fields
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,13 +50,9 @@ def _open(path: str | bytes, list: Path | None, jobs: int | None, verify: bool, 
             IndexBuiltWarning,
             stacklevel=3,
         )
-    if core.faults:
-        warnings.warn(
-            f"{dataset.path} has {_counted(core.faults, 'fault')}, and what they concern cannot be read: "
-            "stoker.check(path) names them",
-            FaultWarning,
-            stacklevel=3,
-        )
+    if faults := dataset.faults:
+        more = f" (and {len(faults) - 1:,} more: Dataset.faults lists them)" if len(faults) > 1 else ""
+        warnings.warn(f"{dataset.path}: {faults[0]}{more}", FaultWarning, stacklevel=3)
     return dataset
 
 
@@ -211,6 +207,12 @@ class Dataset:
     def classes(self) -> list[str]:
         """Names of the classes that `label` counts; empty where they are not known."""
         return self._core.classes()
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What was wrong with the dataset when its index was made: shards that are not there or are cut off, samples and
+        fields that could not be read. stoker.check() looks at the dataset as it is now."""
+        return _faults(self._core.faults())
 
     @property
     def shards(self) -> Shards:

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dataset/scan.h"
 #include "dataset/schema.h"
 
 namespace stoker {
@@ -29,6 +30,8 @@ struct Manifest {
   std::vector<SegmentEntry> segments;
   /// Data that a scan met and could not take in, by number.
   uint64_t faults = 0;
+  /// Those of them that no segment has: shards and files that are missing, the first thousand.
+  std::vector<Fault> missing;
   /// A list said which files are samples (`--list`): others that lie there are none.
   bool listed = false;
   /// How `pack` made the dataset, as JSON: its options, and what it left out. Empty otherwise.

@@ -160,6 +160,7 @@ std::optional<Layout> detect_shards(const Source& source, bool (*is_shard)(std::
     layout.parts.push_back({name, Compression::none, 0, 0});
   }
   find_gaps(top.shards, find_number, layout.faults);
+  find_series_gaps(top.shards, layout.faults);
   if (by_contents && top.shards.empty() && !top.more_loose && top.images == 0) {
     for (const std::string& name : top.loose) {
       if (!is_feather_name(name) && is_arrow(source, name)) {

@@ -72,7 +72,10 @@ Group read_group(Hdf5File& file, const std::string& path, const std::vector<Hdf5
       }
       add_object(file, link.name, address, group);
     } catch (const Hdf5Error& error) {
-      group.problems.push_back({link.name, error.offset(), error.what()});
+      const bool damaged = error.kind() == ErrorKind::corrupt;
+      group.problems.push_back(
+          {link.name, error.offset(),
+           damaged ? error.what() : fmt::format("left out: {}", error.what())});
     }
   }
   return group;

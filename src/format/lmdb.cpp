@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "format/lmdb_file.h"
 #include "format/lmdb_samples.h"
+#include "format/numbered_name.h"
 #include "format/shard_directory.h"
 
 namespace stoker {
@@ -118,6 +119,7 @@ std::optional<Layout> detect_directory(const Source& source) {
   if (found.deep || found.images > found.shards.size() || has_other_contents(found)) {
     return std::nullopt;
   }
+  find_series_gaps(found.shards, found.faults);
   std::optional<Layout> layout = layout_of(source, std::move(found.shards));
   if (!layout) return std::nullopt;
   layout->hidden = found.hidden;
