@@ -157,7 +157,11 @@ void scan_lmdb(const Source& source, const Layout&, const Part& part, ScanSink& 
   LmdbSamples samples(*shard.file, part.shard, shard.number, (tree->flags & kLmdbIntegerKeys) != 0,
                       sink);
   lmdb->walk(
-      *tree, [&](const LmdbEntry& entry) { samples.add(entry); }, damage);
+      *tree, [&](const LmdbEntry& entry) { samples.add(entry); },
+      [&](uint64_t offset, std::string what) {
+        samples.damage();
+        damage(offset, std::move(what));
+      });
   samples.finish();
 }
 

@@ -9,7 +9,7 @@ import pytest
 from samples import noise, shards_of, write_files
 from tar_bytes import all_members
 
-FILES = {f"s{i:03d}.bin": noise(i, 3000) for i in range(30)}
+FILES = {f"a/s{i:03d}.bin": noise(i, 3000) for i in range(30)}
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +37,8 @@ def test_pack_tries_again(stoker_cli, source, tmp_path, failing_reads):
     again = stoker_cli(*pack)
     assert "1 left out when packed before (I/O error): tried again, all could be read" in again.text
     assert "left out: nothing" in again.text
-    assert all_members(shards_of(tmp_path / "packed")) == FILES
+    found = all_members(shards_of(tmp_path / "packed"))
+    assert {name: data for name, data in found.items() if name in FILES} == FILES
     assert stoker_cli("check", tmp_path / "packed", "--compare", source)
     # Shards without such a fault were not written again, and a third run has nothing to do.
     kept = [path.name for path in shards_of(tmp_path / "packed") if untouched.get(path.name) == path.stat().st_mtime_ns]
