@@ -73,9 +73,6 @@ void TarSamples::flush() {
   const bool like_before = suffixes_ == named_suffixes_ || named_suffixes_.empty();
   if (torn_) {
     fault(header_, {}, "left out: there is damage in the middle of it");
-  } else if (!spoiled_ && suspect_ && damage_ahead_ && named_suffixes_.empty()) {
-    fault(header_, {},
-          "left out: there is damage after it, and no sample before it to compare with");
   } else if (!spoiled_ && suspect_ && !like_before) {
     fault(header_, {}, "left out: it lies beside damage and has other fields than the one before");
   } else if (!spoiled_) {

@@ -157,6 +157,8 @@ def load(dataset: Path, on_error: str) -> tuple[dict[int, list], list[dict], str
         for batch in loader:
             assert len(batch["label"])
             for label, x in zip(batch["label"], batch["x"]):
+                if x is None:  # the sample lacks it, and a batch says so; counted as lost
+                    continue
                 delivered.setdefault(int(label), []).append(x)
     except (ValueError, OSError) as error:
         return delivered, [], f"{type(error).__name__}: {error}"

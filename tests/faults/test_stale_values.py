@@ -52,7 +52,9 @@ def edit(dataset: Path) -> None:
 
 
 def number_of(dataset: stoker.Dataset, label: int) -> int:
-    return dataset.index_of(next(key for key in dataset.keys() if key.endswith(f"{label - 100:02d}") or key == f"{label - 100}"))
+    return dataset.index_of(
+        next(key for key in dataset.keys() if key.endswith(f"{label - 100:02d}") or key == f"{label - 100}")
+    )
 
 
 def test_labels_edited_in_place(dataset):

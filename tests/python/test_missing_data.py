@@ -31,7 +31,7 @@ def test_a_shard_that_is_cut_off(shards):
     (text,) = [str(each.message) for each in warned if each.category is stoker.FaultWarning]
     assert damaged.name in text and "truncated" in text
     assert [fault.shard for fault in dataset.faults] == [damaged.name]
-    with pytest.raises(stoker.CorruptError, match=f"{damaged.name}.*truncated.*on_error=\"skip\""):
+    with pytest.raises(stoker.CorruptError, match=f'{damaged.name}.*truncated.*on_error="skip"'):
         stoker.Loader(dataset, 4)
     for on_error in ("skip", "replace"):
         loader = stoker.Loader(dataset, 4, on_error=on_error)
@@ -46,7 +46,10 @@ def test_a_shard_that_was_cut_off_since(shards):
     damaged = shards_of(shards)[2]
     os.truncate(damaged, damaged.stat().st_size // 2)
     dataset = stoker.open(shards)
-    with pytest.raises(stoker.CorruptError, match=r"is truncated: \d+ of \d+ bytes are there; \d samples from '0000\d\d' on are missing"):
+    with pytest.raises(
+        stoker.CorruptError,
+        match=r"is truncated: \d+ of \d+ bytes are there; \d samples from '0000\d\d' on are missing",
+    ):
         list(stoker.Loader(dataset, 4))
 
 
@@ -58,7 +61,9 @@ def test_a_shard_that_is_missing(shards, how):
         stoker.Loader(shards, 4)
     loader = stoker.Loader(shards, 4, on_error="skip")
     loaded = sum(len(batch["sample"]) for batch in loader)
-    assert loaded < COUNT and loader.stats()["bad"] and all(gone.name in bad["message"] for bad in loader.stats()["bad"])
+    assert (
+        loaded < COUNT and loader.stats()["bad"] and all(gone.name in bad["message"] for bad in loader.stats()["bad"])
+    )
 
 
 def test_the_command(shards, stoker_cli):
@@ -96,7 +101,9 @@ def test_no_sample_is_without_fields(tmp_path):
     from tfrecord_bytes import example
 
     (tmp_path / "d").mkdir()
-    (tmp_path / "d/a.tfrecord").write_bytes(record(example({"x": [b"1"]})) + record(b"") + record(example({"x": [b"3"]})))
+    (tmp_path / "d/a.tfrecord").write_bytes(
+        record(example({"x": [b"1"]})) + record(b"") + record(example({"x": [b"3"]}))
+    )
     with pytest.warns(stoker.FaultWarning, match="has no fields"):
         dataset = stoker.open(tmp_path / "d")
     assert [sample["x"] for sample in dataset] == [b"1", b"3"]
