@@ -14,6 +14,7 @@
 #include "column.h"
 #include "convert.h"
 #include "dataset.h"
+#include "dataset/recorded_faults.h"
 #include "index/build_index.h"
 #include "interruptible.h"
 #include "sample_iterator.h"
@@ -125,6 +126,15 @@ nb::list shards(const Dataset& dataset, uint32_t segment) {
   return list;
 }
 
+nb::list faults(const Dataset& dataset) {
+  std::vector<Fault> recorded;
+  {
+    const nb::gil_scoped_release without_gil;
+    recorded = recorded_faults(dataset.index());
+  }
+  return to_list(recorded);
+}
+
 nb::list shard_counts(const Dataset& dataset) {
   nb::list counts;
   for (const SegmentEntry& entry : dataset.index().manifest().segments) {
@@ -186,8 +196,7 @@ void bind_dataset(nb::module_& module) {
       .def_prop_ro(
           "depth",
           [](const Dataset& dataset) { return to_str(name_of(dataset.index().manifest().depth)); })
-      .def_prop_ro("faults",
-                   [](const Dataset& dataset) { return dataset.index().manifest().faults; });
+      .def("faults", &faults, nb::sig("def faults(self) -> list[dict[str, typing.Any]]"));
 
   module.def("open", &open, nb::arg("path"), nb::arg("list").none(), nb::arg("jobs"),
              nb::arg("verify"), nb::arg("staged").none(),

@@ -101,6 +101,7 @@ nb::list to_list(const std::vector<Fault>& faults) {
     dict["field"] = to_str(fault.field);
     dict["cause"] = to_str(fault.cause);
     dict["message"] = to_str(fault.message());
+    dict["samples"] = fault.samples ? nb::object(nb::int_(*fault.samples)) : nb::none();
     list.append(dict);
   }
   return list;

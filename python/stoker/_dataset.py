@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 from stoker import _core
 from stoker._commands import Path, _jobs, _of_split
 from stoker._errors import FaultWarning, IndexBuiltWarning, UnusedDataWarning
-from stoker._results import Field, IndexResult, Shard, _counted, _fields
+from stoker._results import Fault, Field, IndexResult, Shard, _counted, _faults, _fields
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,13 +62,9 @@ def _open(path: str | bytes, list: Path | None, jobs: int | None, verify: bool, 
             UnusedDataWarning,
             stacklevel=3,
         )
-    if core.faults:
-        warnings.warn(
-            f"{dataset.path} has {_counted(core.faults, 'fault')}, and what they concern cannot be read: "
-            "stoker.check(path) names them",
-            FaultWarning,
-            stacklevel=3,
-        )
+    if faults := dataset.faults:
+        more = f" (and {len(faults) - 1:,} more: Dataset.faults lists them)" if len(faults) > 1 else ""
+        warnings.warn(f"{dataset.path}: {faults[0]}{more}", FaultWarning, stacklevel=3)
     return dataset
 
 
@@ -228,6 +224,12 @@ class Dataset:
     def unused(self) -> list[str]:
         """Datasets of an HDF5 file that are not read, because they are of another length or in another group: "mean (3)"."""
         return self._core.unused()
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What was wrong with the dataset when its index was made: shards that are not there or are cut off, samples and
+        fields that could not be read. stoker.check() looks at the dataset as it is now."""
+        return _faults(self._core.faults())
 
     @property
     def shards(self) -> Shards:

@@ -58,6 +58,8 @@ class Fault:
     field: str
     cause: str
     message: str
+    #: How many samples are missing because of it; None where that cannot be known.
+    samples: int | None = None
 
     def __str__(self) -> str:
         return self.message

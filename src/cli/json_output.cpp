@@ -39,7 +39,8 @@ Json faults_list(const std::vector<Fault>& faults) {
                     {"offset", fault.offset.value_or(0)},
                     {"sample", name_or_null(fault.sample)},
                     {"field", name_or_null(fault.field)},
-                    {"cause", fault.cause}});
+                    {"cause", fault.cause},
+                    {"samples", fault.samples ? Json(*fault.samples) : Json(nullptr)}});
   }
   return list;
 }

@@ -84,6 +84,18 @@ std::string decoder_line(const DecodeCounts& decoders) {
   return parts.empty() ? "" : fmt::format("\ndecoded by: {}\n", fmt::join(parts, "; "));
 }
 
+/// How many samples, as far as that is known.
+std::string left_out(const std::vector<Fault>& bad) {
+  uint64_t known = 0;
+  bool more = false;
+  for (const Fault& fault : bad) {
+    known += fault.samples.value_or(0);
+    more = more || !fault.samples;
+  }
+  if (known == 0) return "an unknown number of samples";
+  return counted(known, "sample") + (more ? ", and an unknown number more" : "");
+}
+
 std::string summary(const LoadResult& result, const Style& style) {
   std::string text;
   for (size_t i = 0; i < result.epochs.size(); ++i) {
@@ -113,7 +125,7 @@ std::string summary(const LoadResult& result, const Style& style) {
   text += "\n" + verdict_of(last, usable_cores()) + "\n";
   text += "next: " + result.next_step(usable_cores()) + "\n";
   if (!result.bad.empty()) {
-    text += "left out: " + style.bad(counted(result.bad.size(), "sample")) + ":\n" +
+    text += "left out: " + style.bad(left_out(result.bad)) + ":\n" +
             list_faults(result.bad, result.bad.size(), style);
   }
   return text;

@@ -129,6 +129,16 @@ std::string unfinished(const PackResult& result, const Style& style) {
                      format_duration(result.seconds));
 }
 
+/// What an earlier run could not read, and whether it can be read now.
+std::string tried_again(const PackResult& result, const Style& style) {
+  if (result.retried == 0) return "";
+  const uint64_t still = count_transient(result.left_out);
+  return fmt::format("{} left out when packed before (I/O error): tried again, {}\n",
+                     format_count(result.retried),
+                     still == 0 ? "all could be read"
+                                : style.bad(format_count(still) + " still could not be read"));
+}
+
 std::string left_out(const PackResult& result, const Style& style) {
   std::vector<std::string> parts;
   if (!result.lossy.empty()) {
@@ -174,6 +184,7 @@ std::string summary(const PackResult& result, const std::vector<std::string>& sh
   }
   text += row_index_line(result.row_index);
   for (const std::string& loss : result.lossy) text += style.bad(loss) + "\n";
+  text += tried_again(result, style);
   text += left_out(result, style);
   return text + next_steps("stoker check", "verify every byte", shown.front(), style);
 }

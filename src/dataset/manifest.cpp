@@ -32,6 +32,8 @@ Json to_json(const Manifest& manifest) {
   json["format"] = manifest.format;
   json["depth"] = name_of(manifest.depth);
   json["faults"] = manifest.faults;
+  json["missing"] = Json::array();
+  for (const Fault& fault : manifest.missing) json["missing"].push_back(to_json(fault));
   json["fields"] = Json::array();
   for (const Field& field : manifest.schema.fields) json["fields"].push_back(to_json(field));
   json["classes"] = Json::array();
@@ -71,6 +73,9 @@ Manifest from_json(const Json& json, const std::string& path) {
   manifest.format = json.at("format").get<std::string>();
   manifest.depth = json.at("depth") == name_of(Depth::full) ? Depth::full : Depth::structure;
   manifest.faults = checked<uint64_t>(json.at("faults"));
+  if (json.contains("missing")) {  // not in what earlier versions wrote
+    for (const Json& fault : json.at("missing")) manifest.missing.push_back(fault_from_json(fault));
+  }
   for (const Json& field : json.at("fields")) {
     manifest.schema.fields.push_back(field_from_json(field, path));
   }

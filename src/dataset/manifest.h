@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dataset/scan.h"
 #include "dataset/schema.h"
 #include "os/output_file.h"
 
@@ -30,6 +31,8 @@ struct Manifest {
   std::vector<SegmentEntry> segments;
   /// Data that a scan met and could not take in, by number.
   uint64_t faults = 0;
+  /// Those of them that no segment has: shards and files that are missing, the first thousand.
+  std::vector<Fault> missing;
   /// A list said which files are samples (`--list`): others that lie there are none.
   bool listed = false;
   /// What the shards hold besides the samples, in words; see Layout.

@@ -12,53 +12,15 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "base/worker_pool.h"
-#include "dataset/block_reader.h"
 #include "dataset/read_runs.h"
+#include "dataset/reader_fetcher.h"
 
 namespace stoker {
 namespace {
 
 // Up to this size copying an item costs less than a system call that takes its head apart.
 constexpr uint64_t kSmallItem = 16384;
-// Below this, waking other threads costs more than it saves.
-constexpr uint64_t kMinThreaded = 512 << 10;
-
 }  // namespace
-
-/// What does not survive a fork: threads, and locks that one of them may hold. A child process
-/// makes its own and leaves its parent's alone.
-struct Reader::Fetcher {
-  Fetcher(const ReaderOptions& options, unsigned threads)
-      : process(::getpid()),
-        files(options.file_system != nullptr ? *options.file_system : real_file_system(),
-              options.roots, options.open_files, options.views, options.staged),
-        blocks(options.block_cache),
-        pool(threads) {}
-
-  const pid_t process;
-  ShardFiles files;
-  BlockCache blocks;
-  WorkerPool pool;
-};
-
-/// The shard that was read last, which is mostly the one that is read next.
-struct Reader::OpenShard {
-  explicit OpenShard(Fetcher& all) : fetcher(all) {}
-
-  ReadableFile& open(const Segment& wanted_segment, uint32_t wanted) {
-    if (segment == &wanted_segment && number == wanted) return *file;
-    file = fetcher.files.open(wanted_segment, wanted);
-    segment = &wanted_segment;
-    number = wanted;
-    return *file;
-  }
-
-  Fetcher& fetcher;
-  const Segment* segment = nullptr;
-  uint32_t number = 0;
-  std::shared_ptr<ReadableFile> file;
-};
 
 Reader::Reader(std::shared_ptr<const Index> index, ReaderOptions options)
     : index_(std::move(index)), options_(std::move(options)) {
@@ -236,47 +198,43 @@ void read_run(ReadableFile& file, const Batch& batch, std::span<const uint32_t> 
 }  // namespace
 
 std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
-  std::vector<uint32_t> order;
-  uint64_t bytes = 0;
+  Failures failures(*this, batch);
+  std::vector<uint8_t> done(batch.items.size(), 0);
+  fetch_records(batch, done, failures);
+  std::vector<uint32_t> order, inlined;
   for (uint32_t i = 0; i < batch.items.size(); ++i) {
+    const Item& item = batch.items[i];
+    if (done[i] != 0 || item.fetched) continue;
     // Of a file the reading also sees that it is still the one that was indexed, empty or not.
-    const Extent& extent = batch.items[i].located.extent;
+    const Extent& extent = item.located.extent;
     const bool empty_file = extent.container == Container::file && extent.length == 0;
-    if ((batch.items[i].length == 0 && !empty_file) || batch.items[i].fetched) continue;
-    order.push_back(i);
-    bytes += batch.items[i].length;
+    if (item.length > 0 || empty_file) {
+      order.push_back(i);
+    } else if (item.located.has_scalar) {
+      inlined.push_back(i);
+    }
   }
+  confirm_inline(batch, inlined, failures);
+  fetch_items(batch, order, failures);
+  return failures.take();
+}
+
+void Reader::fetch_items(Batch& batch, std::vector<uint32_t>& order, Failures& failures) const {
+  uint64_t bytes = 0;
+  for (const uint32_t i : order) bytes += batch.items[i].length;
   const std::vector<ReadRun> runs = merge_runs(*index_, batch.items, order);
   for (const ReadRun& run : runs) bytes += decoding_cost(*index_, batch.items[order[run.first]]);
 
-  std::mutex mutex;
-  std::vector<ReadFailure> failures;
   Fetcher& fetcher = this->fetcher();
-  const auto fail = [&](uint32_t item, const Error& error) {
-    Fault fault;
-    try {
-      fault = this->fault(batch, batch.items[item], error.what());
-    } catch (const std::exception&) {  // the index is what is damaged
-      fault.cause = error.what();
-    }
-    for (const std::string& root : options_.roots) {
-      // The fault names the shard: the message need not repeat it, nor say where it lies.
-      const std::string prefix = printable(root + "/" + fault.shard) + ": ";
-      if (fault.cause.starts_with(prefix)) fault.cause.erase(0, prefix.size());
-    }
-    batch.items[item].failed = true;
-    const std::lock_guard lock(mutex);
-    failures.push_back({item, error.kind(), std::move(fault), error.os_error()});
-  };
   const auto fetch_one = [&](OpenShard& shard, DecodedBlocks& blocks, const uint32_t& item,
                              bool fetched) {
     try {
       if (!fetched) fetch_run(shard, blocks, batch, {&item, 1});
       verify(batch.items[item]);
     } catch (const Error& error) {
-      fail(item, error);
+      failures.add(item, error);
     } catch (const std::exception& error) {
-      fail(item, Error(ErrorKind::io, error.what()));
+      failures.add(item, Error(ErrorKind::io, error.what()));
     }
   };
   const auto work = [&](OpenShard& shard, size_t number) {
@@ -303,21 +261,23 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
       work(shard, i);
     });
   }
-  std::sort(failures.begin(), failures.end(),
-            [](const ReadFailure& a, const ReadFailure& b) { return a.item < b.item; });
-  return failures;
 }
 
 void Reader::verify(Item& item) const {
-  const bool known = index_->segment(item.segment).depth() == Depth::full && options_.verify;
+  const bool known =
+      options_.verify && (item.stated || index_->segment(item.segment).depth() == Depth::full);
   if (!known && !options_.checksum) return;
   item.crc = crc32c({item.data, item.length - item.head}, crc32c({item.head_data, item.head}));
-  if (known && item.crc != item.located.extent.crc) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("checksum is {:08x}, should be {:08x}: the data has changed or is "
-                            "damaged",
-                            item.crc, item.located.extent.crc));
-  }
+  const uint32_t expected = item.located.extent.crc;
+  if (!known || item.crc == expected) return;
+  throw Error(ErrorKind::corrupt,
+              item.stated
+                  ? fmt::format("checksum of the record is {:08x}, the file states {:08x}: the "
+                                "data is damaged",
+                                item.crc, expected)
+                  : fmt::format("checksum is {:08x}, should be {:08x}: the data has changed or is "
+                                "damaged",
+                                item.crc, expected));
 }
 
 void Reader::fetch_run(OpenShard& shard, DecodedBlocks& blocks, const Batch& batch,
@@ -440,7 +400,11 @@ Samples read_many(const Reader& reader, std::span<const uint64_t> samples,
   result.batch = reader.locate(samples, fields);
   uint64_t total = 0;
   for (const Item& item : result.batch.items) total += round_up(item.length, 8);
-  result.memory = std::make_unique_for_overwrite<std::byte[]>(total);
+  try {
+    result.memory = std::make_unique_for_overwrite<std::byte[]>(total);
+  } catch (const std::bad_alloc&) {
+    throw reader.no_memory(result.batch);
+  }
   uint64_t at = 0;
   for (Item& item : result.batch.items) {
     item.data = result.memory.get() + at;

@@ -46,6 +46,7 @@ struct Item {
   std::byte* head_data = nullptr;
   uint32_t head = 0;
   bool fetched = false;  // the caller has them already
+  bool stated = false;   // the extent's checksum is what the file states about itself
   /// CRC-32C of what was fetched.
   uint32_t crc = 0;
   bool failed = false;
@@ -88,6 +89,8 @@ class Reader {
   /// The same; throws with the cause alone.
   Value decode(const Item& item) const;
 
+  /// What to throw where there is no memory for a batch: names the sample that is too large.
+  Error no_memory(const Batch& batch) const;
   /// Shard and offset of an item, for messages.
   Fault fault(const Batch& batch, const Item& item, std::string cause) const;
 
@@ -96,7 +99,15 @@ class Reader {
   struct OpenShard;
   Fetcher& fetcher() const;
   std::string file_path(const Segment& segment, uint64_t sample, const Item& item) const;
+  class Failures;
   void verify(Item& item) const;
+  void fetch_items(Batch& batch, std::vector<uint32_t>& order, Failures& failures) const;
+  void fetch_records(Batch& batch, std::vector<uint8_t>& done, Failures& failures) const;
+  std::optional<Extent> record_of(const Batch& batch, std::span<const Item> row) const;
+  bool copy_from(const Item& record, Item& item) const;
+  void confirm_inline(Batch& batch, const std::vector<uint32_t>& inlined, Failures& failures) const;
+  void confirm(OpenShard& shard, const Batch& batch, const Item& item) const;
+  bool untouched(Fetcher& fetcher, const Batch& batch, const Item& item) const;
   static void check_bounds(const Segment& segment, const Extent& extent);
   static void name_place(const Segment& segment, const Extent& extent, Fault& fault);
   void fetch_run(OpenShard& shard, DecodedBlocks& blocks, const Batch& batch,

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "base/text.h"
 
@@ -18,12 +20,20 @@ std::string Fault::message() const {
   return text + cause;
 }
 
+uint64_t count_transient(std::span<const Fault> faults) {
+  return static_cast<uint64_t>(std::count_if(faults.begin(), faults.end(),
+                                             [](const Fault& fault) { return fault.transient; }));
+}
+
 Json to_json(const Fault& fault) {
-  return {{"shard", name_to_json(fault.shard)},
-          {"offset", fault.offset ? Json(*fault.offset) : Json(nullptr)},
-          {"sample", name_to_json(fault.sample)},
-          {"field", name_to_json(fault.field)},
-          {"cause", name_to_json(fault.cause)}};
+  Json json = {{"shard", name_to_json(fault.shard)},
+               {"offset", fault.offset ? Json(*fault.offset) : Json(nullptr)},
+               {"sample", name_to_json(fault.sample)},
+               {"field", name_to_json(fault.field)},
+               {"cause", name_to_json(fault.cause)}};
+  if (fault.samples) json["samples"] = *fault.samples;
+  if (fault.transient) json["transient"] = true;
+  return json;
 }
 
 Fault fault_from_json(const Json& json) {
@@ -31,8 +41,12 @@ Fault fault_from_json(const Json& json) {
     return name_from_json(json.at(member).get<std::string>());
   };
   const Json& offset = json.at("offset");
-  return {name("shard"), offset.is_null() ? std::nullopt : std::optional(checked<uint64_t>(offset)),
-          name("sample"), name("field"), name("cause")};
+  Fault fault{name("shard"),
+              offset.is_null() ? std::nullopt : std::optional(checked<uint64_t>(offset)),
+              name("sample"), name("field"), name("cause")};
+  if (json.contains("samples")) fault.samples = checked<uint64_t>(json.at("samples"));
+  if (json.contains("transient")) fault.transient = json.at("transient").get<bool>();
+  return fault;
 }
 
 }  // namespace stoker

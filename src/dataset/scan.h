@@ -21,11 +21,19 @@ struct Fault {
   std::string sample;              // its key, where there is one
   std::string field;               // its field, where there is one
   std::string cause;
+  /// How many samples are missing because of it: none where the sample is in the index and fails
+  /// when it is read; nothing where nobody can tell.
+  std::optional<uint64_t> samples = std::nullopt;
+  /// The system failed to read it (see base/transient.h): it may be readable the next time.
+  bool transient = false;
 
   /// "train-000003.tar: offset 512: sample 'a/b', field image: checksum differs …"
   std::string message() const;
   bool operator==(const Fault&) const = default;
 };
+
+/// How many of them may be gone the next time; see Fault::transient.
+uint64_t count_transient(std::span<const Fault> faults);
 
 Json to_json(const Fault& fault);
 Fault fault_from_json(const Json& json);

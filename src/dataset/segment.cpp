@@ -239,6 +239,13 @@ Located Segment::locate(uint64_t sample, uint32_t field) const {
   return located;
 }
 
+std::optional<Extent> Segment::stated(uint64_t sample) const {
+  const Table& all = table(TableKind::stated);
+  if (!all.exists || depth() == Depth::full) return std::nullopt;
+  const Extent extent = from_record(element<ExtentRecord>(all, sample, "stated checksum"));
+  return extent.container == Container::shard ? std::optional(extent) : std::nullopt;
+}
+
 void Segment::prefetch(uint64_t sample, uint32_t field) const {
   if (field >= field_tables_.size()) return;
   const FieldTables& tables = field_tables_[field];

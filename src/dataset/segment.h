@@ -43,6 +43,7 @@ enum class TableKind : uint16_t {
   crcs = 17,       // u32 per sample: with `runs`, at full depth, the checksums of the extents
   views = 18,      // bytes of views, one after the other
   view_ends = 19,  // u64 per view: where it ends in `views`
+  stated = 20,     // ExtentRecord per sample: bytes whose CRC-32C the file itself states
 };
 
 /// What a segment says about one field of one sample.
@@ -63,6 +64,7 @@ class Segment {
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
+  const std::string& path() const { return path_; }
   uint64_t samples() const { return header_.samples; }
   Depth depth() const { return header_.depth; }
   uint32_t header_crc() const { return header_.crc; }
@@ -85,6 +87,9 @@ class Segment {
   Located locate(uint64_t sample, uint32_t field) const;
   /// The path of a field that is a file of its own.
   std::string file_path(uint64_t sample, uint32_t field, const Located& located) const;
+  /// The bytes around a sample whose checksum its file states (a record); nothing where it does
+  /// not, and at full depth, where each field has a checksum of its own.
+  std::optional<Extent> stated(uint64_t sample) const;
   /// Says that this will be located soon.
   void prefetch(uint64_t sample, uint32_t field) const;
   Extent piece(uint64_t number) const;
@@ -133,7 +138,7 @@ class Segment {
   std::string path_;
   Header header_;
   std::unique_ptr<PagedFile> file_;
-  std::array<Table, static_cast<size_t>(TableKind::view_ends) + 1> general_;  // by kind
+  std::array<Table, static_cast<size_t>(TableKind::stated) + 1> general_;  // by kind
   std::vector<FieldTables> field_tables_;
   uint64_t shard_count_ = 0;
   // Set once, by whoever comes first; a lock could be held across a fork.

@@ -267,6 +267,11 @@ std::vector<std::string> SegmentWriter::add_sample(std::string_view key,
   return conflicts;
 }
 
+void SegmentWriter::set_stated(const Extent& bytes) {
+  stated_.resize(samples());
+  stated_.back() = bytes;
+}
+
 Extent SegmentWriter::add_pieces(std::span<const Extent> pieces) {
   Extent extent{Container::pieces, 0, pieces_.size(), 0, 0};
   for (const Extent& piece : pieces) {
@@ -426,6 +431,11 @@ SegmentEntry SegmentWriter::write(const std::string& directory, const std::strin
     }
   }
   if (!pieces_.empty()) tables.add(TableKind::pieces, 0, to_records(pieces_));
+  if (!stated_.empty() && depth == Depth::structure) {
+    std::vector<Extent> stated = stated_;
+    stated.resize(samples());
+    tables.add(TableKind::stated, 0, to_records(stated));
+  }
   std::vector<BlockRecord> blocks;
   for (const Block& block : blocks_) {
     blocks.push_back({block.shard, block.codecs, block.offset, block.stored_length,

@@ -30,6 +30,9 @@ class SegmentWriter {
   /// the same name; the sample is then kept without that field.
   std::vector<std::string> add_sample(std::string_view key, std::span<const FoundField> fields);
 
+  /// Says for the sample added last that its file states the CRC-32C of these bytes.
+  void set_stated(const Extent& bytes);
+
   uint64_t samples() const { return key_ends_.size(); }
   const std::vector<Fault>& faults() const { return faults_; }
   uint64_t bytes() const { return bytes_; }
@@ -98,6 +101,7 @@ class SegmentWriter {
   std::vector<Block> blocks_;
   std::vector<std::vector<Codec>> codec_chains_;
   std::vector<Extent> pieces_;
+  std::vector<Extent> stated_;  // by sample; empty where no file states any
   std::string keys_;
   std::vector<uint64_t> key_ends_;
   std::string here_;

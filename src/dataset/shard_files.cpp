@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <iterator>
 
 #include "base/error.h"
@@ -55,6 +56,34 @@ std::unique_ptr<ReadableFile> ShardFiles::open_staged(const std::string& path,
   }
 }
 
+namespace {
+
+[[noreturn]] void vanished(const std::string& whole, int os_error) {
+  throw Error(ErrorKind::not_found,
+              fmt::format("{}: was there when it was indexed and has vanished: put it back, "
+                          "or run stoker index",
+                          printable(whole)),
+              os_error);
+}
+
+}  // namespace
+
+void ShardFiles::check(const std::string& whole, const FileInfo& info,
+                       const ExpectedFile& expected) {
+  if (info.kind != FileKind::file || info.size != expected.size) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{}: has changed since it was indexed ({} bytes then, {} now): "
+                            "run stoker index",
+                            printable(whole), expected.size, info.size));
+  }
+  if (expected.modified_ns != 0 && info.modified_ns != expected.modified_ns) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{}: was modified after it was indexed, and the index has no "
+                            "checksums to compare: run stoker index",
+                            printable(whole)));
+  }
+}
+
 std::unique_ptr<ReadableFile> ShardFiles::open_once(const std::string& path,
                                                     const ExpectedFile& expected, Links links) {
   for (size_t i = 0; i < roots_.size(); ++i) {
@@ -65,28 +94,106 @@ std::unique_ptr<ReadableFile> ShardFiles::open_once(const std::string& path,
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::not_found) throw;
       if (i + 1 < roots_.size()) continue;
-      throw Error(ErrorKind::not_found,
-                  fmt::format("{}: was there when it was indexed and has vanished: put it back, "
-                              "or run stoker index",
-                              printable(whole)),
-                  error.os_error());
+      vanished(whole, error.os_error());
     }
-    const FileInfo info = file->info();
-    if (info.kind != FileKind::file || info.size != expected.size) {
-      throw Error(ErrorKind::corrupt,
-                  fmt::format("{}: has changed since it was indexed ({} bytes then, {} now): "
-                              "run stoker index",
-                              printable(whole), expected.size, info.size));
-    }
-    if (expected.modified_ns != 0 && info.modified_ns != expected.modified_ns) {
-      throw Error(ErrorKind::corrupt,
-                  fmt::format("{}: was modified after it was indexed, and the index has no "
-                              "checksums to compare: run stoker index",
-                              printable(whole)));
-    }
+    check(whole, file->info(), expected);
     return file;
   }
   throw Error(ErrorKind::usage, "no root to look for shards in");
+}
+
+bool ShardFiles::untouched(const std::string& path, const ExpectedFile& expected,
+                           int64_t modified_ns) {
+  for (size_t i = 0; i < roots_.size(); ++i) {
+    const std::string whole = roots_[i] + "/" + path;
+    const std::optional<FileInfo> info = file_system_.info(whole, true);
+    if (!info && i + 1 == roots_.size()) vanished(whole, ENOENT);
+    if (!info) continue;
+    check(whole, *info, expected);
+    return modified_ns != 0 && info->modified_ns == modified_ns;
+  }
+  return false;
+}
+
+bool ShardFiles::untouched(const Segment& segment, uint32_t number) {
+  const std::shared_ptr<ReadableFile> file = open(segment, number);
+  if (segment.depth() == Depth::structure) return true;  // open() has compared the times
+  const Shard shard = segment.shard(number);
+  // A staged copy was compared with the index while it was made.
+  if (staged_ && open_staged(shard.path, {shard.size, 0}) != nullptr) return true;
+  const int64_t modified = file->info().modified_ns;
+  if (shard.modified_ns != 0) return modified == shard.modified_ns;
+  // `pack` records no time, but writes the segment of a shard after the shard. File systems count
+  // time in steps: what has the same time may have been written after it.
+  const std::optional<FileInfo> own = real_file_system().info(segment.path(), true);
+  return own && modified < own->modified_ns;
+}
+
+namespace {
+
+/// Whether bytes of the extent lie in the shard at `size` or after it.
+bool reaches(const Segment& segment, const Extent& extent, uint32_t shard, uint64_t size) {
+  if (extent.container == Container::shard) {
+    return extent.number == shard && extent.offset + extent.length > size;
+  }
+  if (extent.container == Container::block) {
+    const Block block = segment.block(extent.number);
+    return block.shard == shard && block.offset + block.stored_length > size;
+  }
+  if (extent.container != Container::pieces) return false;
+  uint64_t length = 0;
+  for (uint64_t number = extent.offset; length < extent.length; ++number) {
+    const Extent piece = segment.piece(number);
+    if (piece.length == 0 || piece.container == Container::pieces) return true;
+    if (reaches(segment, piece, shard, size)) return true;
+    length += piece.length;
+  }
+  return false;
+}
+
+/// Which samples a shard has lost that ends at `size`, in words; empty where that cannot be told
+/// because the segment speaks of a part of the shard alone.
+std::string lost_samples(const Segment& segment, uint32_t number, const Shard& shard,
+                         uint64_t size) {
+  if (shard.begin != 0 || shard.end != shard.size) return {};
+  uint64_t lost = 0, first = 0, last = 0;
+  for (uint64_t sample = 0; sample < segment.samples(); ++sample) {
+    bool here = false;
+    for (uint32_t field = 0; field < segment.fields().size() && !here; ++field) {
+      here = reaches(segment, segment.locate(sample, field).extent, number, size);
+    }
+    if (!here) continue;
+    if (lost++ == 0) first = sample;
+    last = sample;
+  }
+  if (lost == 0) return "no sample is missing";
+  if (lost == 1) return fmt::format("the sample '{}' is missing", printable(segment.key(first)));
+  const bool rest = last == segment.samples() - 1 && last - first + 1 == lost;
+  return fmt::format("{} samples{} '{}'{} are missing", lost, rest ? " from" : ", the first is",
+                     printable(segment.key(first)), rest ? " on" : ",");
+}
+
+}  // namespace
+
+void ShardFiles::refuse_truncated(const Segment& segment, uint32_t number, const Shard& shard) {
+  if (shard.compression != Compression::none) return;
+  for (const std::string& root : roots_) {
+    const std::string whole = root + "/" + shard.path;
+    const std::optional<FileInfo> info = file_system_.info(whole, true);
+    if (!info) continue;
+    if (info->kind != FileKind::file || info->size >= shard.size) return;
+    const std::lock_guard lock(mutex_);
+    auto& [size, words] = truncated_[shard.path];
+    if (words.empty() || size != info->size) {
+      size = info->size;
+      const std::string lost = lost_samples(segment, number, shard, size);
+      words = fmt::format("is truncated: {} of {} bytes are there{}", size, shard.size,
+                          lost.empty() ? "" : "; " + lost);
+    }
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{}: {}: copy it again, or run stoker index for what is left",
+                            printable(whole), words));
+  }
 }
 
 void ShardFiles::forget(Place place) {
@@ -135,9 +242,16 @@ std::shared_ptr<ReadableFile> ShardFiles::open(const Segment& segment, uint32_t 
   std::unique_ptr<ReadableFile> nearer = staged_ ? open_staged(shard.path, expected) : nullptr;
   const bool staged = nearer != nullptr;
   if (file != nullptr && !staged) return file;
-  file =
-      inflate(staged ? std::move(nearer) : open_once(shard.path, expected, Links::trusted),
-              roots_.front() + "/" + shard.path, shard.compression, segment.view(number), views_);
+  if (!staged) {
+    try {
+      nearer = open_once(shard.path, expected, Links::trusted);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::corrupt) refuse_truncated(segment, number, shard);
+      throw;
+    }
+  }
+  file = inflate(std::move(nearer), roots_.front() + "/" + shard.path, shard.compression,
+                 segment.view(number), views_);
   const std::lock_guard lock(mutex_);
   const auto known = by_name_.find(name);
   // Another thread was quicker.

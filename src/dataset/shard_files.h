@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "dataset/segment.h"
@@ -47,6 +48,11 @@ class ShardFiles {
   /// The same for a small file that is read once: not kept.
   std::unique_ptr<ReadableFile> open_once(const std::string& path, const ExpectedFile& expected,
                                           Links links = Links::inside);
+  /// Whether the times of a shard say that nobody has written to it since it was indexed; if not, a
+  /// value that the index holds has to be compared with its bytes. Throws as open() does.
+  bool untouched(const Segment& segment, uint32_t number);
+  /// The same for a small file, of which the index recorded `modified_ns`. Opens nothing.
+  bool untouched(const std::string& path, const ExpectedFile& expected, int64_t modified_ns);
 
  private:
   struct Kept {
@@ -58,6 +64,10 @@ class ShardFiles {
   };
   using Place = std::list<Kept>::iterator;
 
+  /// Throws where a shard that was indexed has lost its end, and says what is missing.
+  void refuse_truncated(const Segment& segment, uint32_t number, const Shard& shard);
+  /// Throws where this is not the file that was indexed.
+  static void check(const std::string& whole, const FileInfo& info, const ExpectedFile& expected);
   void forget(Place place);
   /// Another number whenever shards have arrived; looks once a second.
   uint64_t news();
@@ -77,6 +87,8 @@ class ShardFiles {
   std::mutex mutex_;
   std::list<Kept> kept_;  // most recently used first
   std::unordered_map<std::string, Place> by_name_;
+  /// By path: the size of a shard that lost its end, and what is missing; counted once.
+  std::unordered_map<std::string, std::pair<uint64_t, std::string>> truncated_;
 };
 
 }  // namespace stoker

@@ -145,9 +145,12 @@ std::optional<Layout> detect_shards(const Source& source, bool (*is_shard)(std::
     layout.parts.push_back({name, Compression::none, 0, 0});
   }
   find_gaps(top.shards, find_number, layout.faults);
-  if (by_contents && top.shards.empty() && !top.more_loose && top.images == 0) {
+  find_series_gaps(top.shards, layout.faults);
+  // What lies next to Feather shards is theirs: one that is unfinished, say.
+  const bool has_feather = std::any_of(top.loose.begin(), top.loose.end(), is_feather_name);
+  if (by_contents && top.shards.empty() && !top.more_loose && top.images == 0 && !has_feather) {
     for (const std::string& name : top.loose) {
-      if (!is_feather_name(name) && is_arrow(source, name)) {
+      if (is_arrow(source, name)) {
         layout.parts.push_back({name, Compression::none, 0, 0});
       }
     }

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/transient.h"
 #include "dataset/splits.h"
 #include "format/folder_list.h"
 #include "format/folder_walk.h"
@@ -146,10 +147,10 @@ class FolderScan {
                        [](const ListColumn& column) { return column.field.name == kLabelField; });
   }
 
-  void fault(size_t file, std::string_view cause) {
+  void fault(size_t file, std::string_view cause, int os_error = 0) {
     const std::string path =
         join_path(files_.directories[files_.files[file].directory], files_.name(file));
-    sink_.fault({path, {}, key_, {}, std::string(cause)});
+    sink_.fault({path, {}, key_, {}, std::string(cause), {}, is_transient(os_error)});
   }
 
   std::string path_of(size_t file) const {
@@ -191,7 +192,8 @@ class FolderScan {
       field.extent = {Container::file, 0, static_cast<uint64_t>(info->modified_ns), info->size, 0};
     } catch (const Error& error) {
       if (error.os_error() == 0) throw;
-      fault(file, "cannot be read: " + std::generic_category().message(error.os_error()));
+      fault(file, "cannot be read: " + std::generic_category().message(error.os_error()),
+            error.os_error());
     }
   }
 

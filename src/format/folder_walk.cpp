@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "base/transient.h"
 #include "dataset/manifest.h"
 
 namespace stoker {
@@ -52,8 +53,14 @@ struct Listing {
   uint64_t hidden = 0;
   bool indexed = false;
 
-  void fault(std::string_view name, std::string cause) {
-    faults.push_back({name.empty() ? path : join_path(path, name), {}, {}, {}, std::move(cause)});
+  void fault(std::string_view name, std::string cause, int os_error = 0) {
+    faults.push_back({name.empty() ? path : join_path(path, name),
+                      {},
+                      {},
+                      {},
+                      std::move(cause),
+                      {},
+                      is_transient(os_error)});
   }
 };
 
@@ -136,7 +143,7 @@ class Walk {
       });
     } catch (const Error& error) {
       if (listing.path.empty()) throw;
-      listing.fault({}, fmt::format("cannot be listed: {}", words_for(error)));
+      listing.fault({}, fmt::format("cannot be listed: {}", words_for(error)), error.os_error());
     }
     const std::string_view names = listing.names;
     std::sort(listing.files.begin(), listing.files.end(), [&](const auto& a, const auto& b) {
@@ -153,7 +160,8 @@ class Walk {
         if (!info) return listing.fault(name, "vanished while the folder was listed");
         kind = info->kind;
       } catch (const Error& error) {
-        return listing.fault(name, fmt::format("cannot be looked at: {}", words_for(error)));
+        return listing.fault(name, fmt::format("cannot be looked at: {}", words_for(error)),
+                             error.os_error());
       }
     }
     switch (kind) {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "format/hdf5_columns.h"
 #include "format/hdf5_select.h"
+#include "format/numbered_name.h"
 #include "format/shard_directory.h"
 #include "format/tf_example.h"
 
@@ -102,7 +103,9 @@ class Hdf5Scan {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported && error.kind() != ErrorKind::corrupt) throw;
       const uint64_t offset = file_.bytes().offset_of(dataset.address, 0, "dataset");
-      sink_.fault({shard_, offset, "", named.name, error.what()});
+      const bool damaged = error.kind() == ErrorKind::corrupt;
+      sink_.fault({shard_, offset, "", named.name,
+                   damaged ? error.what() : fmt::format("left out: {}", error.what())});
     }
   }
 
@@ -116,7 +119,8 @@ class Hdf5Scan {
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::unsupported) throw;
         const uint64_t at = rows_.back().dataset().address;
-        sink_.fault({shard_, file_.bytes().offset_of(at, 0, "dataset"), "", name, error.what()});
+        sink_.fault({shard_, file_.bytes().offset_of(at, 0, "dataset"), "", name,
+                     fmt::format("left out: {}", error.what())});
       }
       return;
     }
@@ -130,7 +134,7 @@ class Hdf5Scan {
     Hdf5Column column(name, rows_.back(), heap_, type, offset);
     if (std::any_of(columns_.begin(), columns_.end(),
                     [&](const Hdf5Column& other) { return other.name() == name; })) {
-      throw Error(ErrorKind::unsupported, "another field has its name: left out");
+      throw Error(ErrorKind::unsupported, "another field has its name");
     }
     if (column.pieces() > Hdf5Rows::kMostPieces) show(column);
     if (name == kKeyFeature && column.is_text()) {
@@ -334,6 +338,7 @@ std::optional<Layout> detect_directory(const Source& source) {
     }
   }
   if (!any) return std::nullopt;
+  find_series_gaps(top.shards, layout.faults);
   layout.faults.insert(layout.faults.end(), top.faults.begin(), top.faults.end());
   return layout;
 }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "format/lmdb_file.h"
 #include "format/lmdb_samples.h"
+#include "format/numbered_name.h"
 #include "format/shard_directory.h"
 
 namespace stoker {
@@ -118,6 +119,7 @@ std::optional<Layout> detect_directory(const Source& source) {
   if (found.deep || found.images > found.shards.size() || has_other_contents(found)) {
     return std::nullopt;
   }
+  find_series_gaps(found.shards, found.faults);
   std::optional<Layout> layout = layout_of(source, std::move(found.shards));
   if (!layout) return std::nullopt;
   layout->hidden = found.hidden;
@@ -155,7 +157,11 @@ void scan_lmdb(const Source& source, const Layout&, const Part& part, ScanSink& 
   LmdbSamples samples(*shard.file, part.shard, shard.number, (tree->flags & kLmdbIntegerKeys) != 0,
                       sink);
   lmdb->walk(
-      *tree, [&](const LmdbEntry& entry) { samples.add(entry); }, damage);
+      *tree, [&](const LmdbEntry& entry) { samples.add(entry); },
+      [&](uint64_t offset, std::string what) {
+        samples.damage();
+        damage(offset, std::move(what));
+      });
   samples.finish();
 }
 

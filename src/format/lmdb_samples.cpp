@@ -94,6 +94,7 @@ std::string_view LmdbSamples::suffix(size_t member) const {
 void LmdbSamples::begin(std::string_view key) {
   flush();
   open_ = true;
+  suspect_ = std::exchange(damage_ahead_, false);
   key_ = key;
   members_.clear();
   suffixes_.clear();
@@ -107,6 +108,10 @@ void LmdbSamples::push(std::string_view suffix, uint64_t offset, uint64_t length
 void LmdbSamples::flush() {
   if (!open_) return;
   open_ = false;
+  if (suspect_ && suffixes_ != named_suffixes_) {
+    return fault(members_.empty() ? 0 : members_.front().offset, key_,
+                 "left out: it is next to damage and has other fields than the one before");
+  }
   if (suffixes_ != named_suffixes_) {
     fields_.assign(members_.size(), {});
     for (size_t i = 0; i < members_.size(); ++i) fields_[i].suffix = suffix(i);

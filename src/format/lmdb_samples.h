@@ -25,6 +25,8 @@ class LmdbSamples {
       : file_(file), shard_(shard), number_(number), integer_keys_(integer_keys), sink_(sink) {}
 
   void add(const LmdbEntry& entry);
+  /// Entries are lost here: a sample next to them may lack some.
+  void damage() { damage_ahead_ = suspect_ = true; }
   /// The last entry was added.
   void finish();
 
@@ -70,6 +72,7 @@ class LmdbSamples {
   ScanSink& sink_;
 
   bool open_ = false;
+  bool suspect_ = false, damage_ahead_ = false;
   std::string key_, number_text_;
   std::string suffixes_;  // one after the other, each followed by '/'
   std::vector<Member> members_;

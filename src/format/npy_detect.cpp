@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "format/npy.h"
 #include "format/npy_arrays.h"
+#include "format/numbered_name.h"
 #include "format/shard_directory.h"
 
 namespace stoker {
@@ -309,6 +310,7 @@ std::optional<Layout> detect_directory(const Source& source) {
   choose_set(source, groups);
   Layout layout = layout_of(source, groups);
   layout.faults = std::move(top.faults);
+  find_series_gaps(top.shards, layout.faults);
   layout.hidden = top.hidden;
   layout.unlisted = top.other_files - (by_name ? 0 : found);
   return layout;

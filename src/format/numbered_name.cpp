@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <tuple>
@@ -21,6 +22,40 @@ std::optional<uint64_t> to_number(std::string_view digits) {
 }
 
 }  // namespace
+
+void find_series_gaps(const std::vector<std::string>& names, std::vector<Fault>& faults) {
+  constexpr size_t kFewestDigits = 5;
+  struct Series {
+    std::vector<uint64_t> numbers;
+    bool padded = false;
+  };
+  std::map<std::tuple<std::string_view, std::string_view, size_t>, Series> all;
+  for (const std::string_view name : names) {
+    size_t end = name.find_last_of(kDigits) + 1;
+    size_t begin = name.substr(0, end).find_last_not_of(kDigits) + 1;
+    while (end > 0 && end - begin < kFewestDigits) {
+      end = begin == 0 ? 0 : name.substr(0, begin).find_last_of(kDigits) + 1;
+      begin = name.substr(0, end).find_last_not_of(kDigits) + 1;
+    }
+    if (end == 0 || name.substr(0, begin).ends_with("-of-")) continue;
+    const auto number = to_number(name.substr(begin, end - begin));
+    if (!number) continue;
+    Series& series = all[{name.substr(0, begin), name.substr(end), end - begin}];
+    series.numbers.push_back(*number);
+    series.padded = series.padded || name[begin] == '0';
+  }
+  for (auto& [key, series] : all) {
+    const auto& [before, after, digits] = key;
+    std::vector<uint64_t>& numbers = series.numbers;
+    std::sort(numbers.begin(), numbers.end());
+    const uint64_t span = numbers.back() - numbers.front() + 1;
+    if (!series.padded || span > 2 * numbers.size()) continue;
+    for (size_t i = 1; i < numbers.size(); ++i) {
+      if (numbers[i] <= numbers[i - 1] + 1) continue;
+      faults.push_back(missing_shards(before, digits, after, numbers[i - 1] + 1, numbers[i] - 1));
+    }
+  }
+}
 
 std::optional<NumberedName> numbered_name(std::string_view name, size_t end) {
   constexpr std::string_view kOf = "-of-";

@@ -27,4 +27,9 @@ void find_gaps(const std::vector<std::string>& names,
                std::optional<NumberedName> (*parse)(std::string_view name),
                std::vector<Fault>& faults);
 
+/// The same for names that have a number, but not how many there are: "train-000003.h5". What comes
+/// before the first and after the last of a series cannot be known. Numbers that have no leading
+/// zero, or more gaps than shards, are no such series.
+void find_series_gaps(const std::vector<std::string>& names, std::vector<Fault>& faults);
+
 }  // namespace stoker

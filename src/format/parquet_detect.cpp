@@ -46,6 +46,7 @@ std::optional<Layout> detect_directory(const Source& source) {
   for (const std::string& name : top.shards)
     layout.parts.push_back({name, Compression::none, 0, 0});
   find_gaps(top.shards, find_number, layout.faults);
+  find_series_gaps(top.shards, layout.faults);
   if (top.shards.empty() && !top.more_loose && top.images == 0) {
     for (const std::string& name : top.loose) {
       if (is_parquet(source, name)) layout.parts.push_back({name, Compression::none, 0, 0});

@@ -37,6 +37,26 @@ bool has_something_visible(const Source& source, const std::string& directory) {
   return visible;
 }
 
+/// What a file is called until a download, a copy or a writer has finished it: the name it is to
+/// have; empty where it has no such name.
+std::string_view name_when_finished(std::string_view name) {
+  constexpr std::array<std::string_view, 10> kEndings = {
+      ".tmp",      ".stoker-tmp", ".temp",     ".part",       ".partial",
+      ".filepart", ".aria2",      ".download", ".crdownload", ".incomplete"};
+  for (const std::string_view ending : kEndings) {
+    if (name.ends_with(ending)) {
+      name.remove_suffix(ending.size());
+      return name.starts_with('.') ? name.substr(1) : name;
+    }
+  }
+  // rsync's: ".train-000003.tar.Xy12Ab"
+  constexpr size_t kRandom = 7;
+  if (!name.starts_with('.') || name.size() < kRandom + 2 || name[name.size() - kRandom] != '.') {
+    return {};
+  }
+  return name.substr(1, name.size() - 1 - kRandom);
+}
+
 bool is_image(std::string_view name) {
   const auto split = split_member_name(name);
   return split && is_image_suffix(split->suffix);
@@ -48,7 +68,12 @@ ShardDirectory look_at_shards(const Source& source, bool (*is_shard)(std::string
                               size_t most_loose) {
   ShardDirectory found;
   std::vector<DirectoryEntry> named, others;
+  std::vector<std::string> unfinished;
   source.file_system->list(source.root, [&](std::string_view name, FileKind kind) {
+    if (const std::string_view finished = name_when_finished(name);
+        !finished.empty() && is_shard(finished)) {
+      unfinished.emplace_back(name);
+    }
     if (name.starts_with('.')) {
       if (name != kIndexDirectory) ++found.hidden;
       return;
@@ -76,6 +101,13 @@ ShardDirectory look_at_shards(const Source& source, bool (*is_shard)(std::string
       found.faults.push_back(
           {entry.name, {}, {}, {}, kind ? "not a regular file" : "a link that leads nowhere"});
     }
+  }
+  for (const std::string& name : unfinished) {
+    const std::string_view finished = name_when_finished(name);
+    if (std::find(found.shards.begin(), found.shards.end(), finished) != found.shards.end())
+      continue;
+    found.faults.push_back(
+        {name, {}, {}, {}, fmt::format("is unfinished: there is no {} yet", printable(finished))});
   }
   for (const DirectoryEntry& entry : others) {
     // Who names a split means its files.

@@ -17,7 +17,7 @@ struct ShardDirectory {
   std::vector<std::string> shards;  // files whose name says that they are shards, sorted
   std::vector<std::string> loose;   // other files, sorted; only so many as were asked for
   bool more_loose = false;          // there are others
-  std::vector<Fault> faults;        // names of shards that are no files
+  std::vector<Fault> faults;        // shards that are no files, or whose names say: unfinished
   uint64_t images = 0;              // files with an image's ending
   uint64_t other_files = 0;         // that are no shards by their name
   uint64_t hidden = 0;

@@ -120,6 +120,7 @@ std::optional<Layout> detect_directory(const Source& source) {
   if (!top.shards.empty()) {
     add_parts(source, top.shards, true, layout);
     find_gaps(top.shards, find_number, layout.faults);
+    find_series_gaps(top.shards, layout.faults);
   } else if (!top.more_loose) {
     std::vector<std::string> first = std::move(top.loose);
     std::vector<std::string> rest;

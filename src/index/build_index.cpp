@@ -16,7 +16,9 @@
 #include "base/hash.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "base/transient.h"
 #include "dataset/index_trust.h"
+#include "dataset/recorded_faults.h"
 #include "dataset/splits.h"
 #include "index/segment_builder.h"
 #include "os/directory_lock.h"
@@ -117,7 +119,9 @@ BuiltPart build_part(const Source& source, const Detected& detected, size_t numb
     detected.format->scan(source, detected.layout, part, builder);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::interrupted) throw;
-    builder.fault({part.shard, {}, "", "", error.what()});
+    Fault fault{part.shard, {}, "", "", error.what()};
+    fault.transient = is_transient(error.os_error());
+    builder.fault(std::move(fault));
   }
   builder.finish();
   return {std::move(builder.entries), builder.reused, builder.hidden_names};
@@ -207,6 +211,10 @@ IndexResult build_index_in(const Source& source, const Detected& detected,
     result.hidden += part.hidden;
     manifest.segments.insert(manifest.segments.end(), part.entries.begin(), part.entries.end());
   }
+  constexpr size_t kMostNamed = 1000;
+  const std::vector<Fault>& missing = detected.layout.faults;
+  manifest.missing.assign(missing.begin(), missing.begin() + static_cast<ptrdiff_t>(std::min(
+                                                                 missing.size(), kMostNamed)));
   manifest.schema.classes = detected.layout.classes;
   merge_segments(directory, manifest, result.faults);
   keep_earlier(options.earlier.empty() ? directory : options.earlier,
@@ -287,6 +295,17 @@ IndexResult build_index_at(const DatasetPaths& paths, const IndexOptions& option
   return result;
 }
 
+namespace {
+
+/// Whether an index was made when nothing could be read, or when reading failed for the moment.
+bool worth_another_try(const std::string& directory) {
+  const Index index(directory);
+  if (index.manifest().faults == 0) return false;
+  return index.size() == 0 || count_transient(recorded_faults(index)) > 0;
+}
+
+}  // namespace
+
 OpenedDataset open_dataset(const std::string& path, const IndexOptions& options) {
   OpenedDataset opened;
   opened.paths = DatasetPaths::of(path);
@@ -294,9 +313,10 @@ OpenedDataset open_dataset(const std::string& path, const IndexOptions& options)
   // Which samples there are depends on the list: its index is another one, and disturbs none.
   if (!options.list.empty()) opened.paths.use_list(options.list);
   std::optional<std::string> directory = opened.paths.existing_index();
-  if (!directory) {
+  const bool again = directory && worth_another_try(*directory);
+  if (!directory || again) {
     IndexOptions building = options;
-    building.unless_present = true;
+    building.unless_present = !again;
     if (!options.list.empty()) building.where = IndexWhere::cache;
     opened.result = build_index_at(opened.paths, building);
     opened.built = true;
@@ -306,7 +326,10 @@ OpenedDataset open_dataset(const std::string& path, const IndexOptions& options)
   if (!opened.built && options.list.empty()) {
     opened.paths.refuse_merged(opened.index->manifest());
   }
-  return opened;
+  if (opened.index->size() > 0 || opened.index->manifest().faults == 0) return opened;
+  const std::vector<Fault> faults = recorded_faults(*opened.index);
+  throw Error(ErrorKind::corrupt, fmt::format("{}: not one sample could be read{}", printable(path),
+                                              faults.empty() ? "" : ": " + faults[0].message()));
 }
 
 }  // namespace stoker

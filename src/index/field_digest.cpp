@@ -34,6 +34,7 @@ class FieldSource {
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::interrupted) throw;
       place.cause = error.what();
+      place.os_error = error.os_error();
     }
   }
 

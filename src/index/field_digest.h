@@ -21,6 +21,7 @@ struct FieldPlace {
   uint32_t crc = 0;
   std::vector<std::byte> beginning;
   std::string cause;  // why it could not be read
+  int os_error = 0;   // see Error
   uint32_t shard = 0;
   uint64_t offset = 0;  // where in the shard it, or its first block, begins
 };

@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/transient.h"
 #include "dataset/inflating_file.h"
 #include "dataset/npy.h"
 #include "dataset/value.h"
@@ -44,7 +45,8 @@ class FullPass {
   void own_files();
 
  private:
-  void fault(const std::string& shard, uint64_t offset, const Owner& owner, std::string cause);
+  void fault(const std::string& shard, uint64_t offset, const Owner& owner, std::string cause,
+             int os_error = 0);
   /// `file` is where the field lies at `offset`; null where it cannot be read further.
   void take_value(uint64_t sample, uint32_t field, Bytes beginning, const std::string& shard,
                   uint64_t offset, ReadableFile* file);
@@ -67,11 +69,15 @@ class FullPass {
 };
 
 void FullPass::fault(const std::string& shard, uint64_t offset, const Owner& owner,
-                     std::string cause) {
+                     std::string cause, int os_error) {
   Fault fault;
   fault.shard = shard;
   fault.offset = offset;
-  if (owner.sample < segment_.samples()) fault.sample = segment_.key(owner.sample);
+  if (owner.sample < segment_.samples()) {
+    fault.sample = segment_.key(owner.sample);
+    fault.samples = 0;  // reading it fails
+  }
+  fault.transient = is_transient(os_error);
   if (owner.field != kStated) fault.field = segment_.fields()[owner.field].name;
   fault.cause = std::move(cause);
   segment_.add_fault(std::move(fault));
@@ -260,7 +266,7 @@ void FullPass::own_file(uint64_t sample, uint32_t field) {
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::interrupted) throw;
     extent.crc = ~extent.crc;
-    return fault(path, 0, owner, error.what());
+    return fault(path, 0, owner, error.what(), error.os_error());
   }
   extent.crc = region.crc;
   if (needs_beginning(segment_.fields()[field])) {
@@ -282,7 +288,7 @@ void FullPass::elsewhere() {
         continue;
       }
       const bool beginning = needs_beginning(segment_.fields()[field]);
-      places.push_back({sample, field, beginning ? kBeginning : 0, 0, {}, {}, 0, {}});
+      places.push_back({sample, field, beginning ? kBeginning : 0, 0, {}, {}, 0, 0, {}});
     }
   }
   digest_fields(segment_, source_, places, threads_, progress_);
@@ -290,7 +296,7 @@ void FullPass::elsewhere() {
     const Owner owner{place.sample, place.field, nullptr};
     const std::string& path = segment_.shards()[place.shard].path;
     if (!place.cause.empty()) {
-      fault(path, place.offset, owner, place.cause);
+      fault(path, place.offset, owner, place.cause, place.os_error);
       continue;
     }
     segment_.extent(place.sample, place.field).crc = place.crc;

@@ -117,6 +117,13 @@ void SegmentBuilder::make_room(std::span<const Range> ranges) {
 }
 
 void SegmentBuilder::sample(std::string_view key, std::span<const FoundField> fields) {
+  if (fields.empty()) {
+    Fault fault;
+    if (!shards_.empty()) fault.shard = shards_.back().path;
+    fault.sample = key;
+    fault.cause = "has no fields";
+    return segment_.add_fault(std::move(fault));
+  }
   if (options_.progress != nullptr) {
     if (options_.depth == Depth::structure || !shards_.empty()) ++options_.progress->samples;
   }
@@ -164,6 +171,14 @@ void SegmentBuilder::stated(const StatedChecksum& checksum) {
   make_room({&range, 1});
   covered_.at(range.shard) = std::max(covered_[range.shard], range.end);
   stated_.push_back(checksum);
+  // The record of a sample that was left out holds nothing of the one before.
+  const bool of_sample = segment_.samples() > 0 && !ranges_.empty() &&
+                         ranges_.front().shard == range.shard &&
+                         ranges_.front().begin >= range.begin && ranges_.front().end <= range.end;
+  if (of_sample) {
+    segment_.set_stated(
+        {Container::shard, checksum.shard, checksum.offset, checksum.length, checksum.crc});
+  }
 }
 
 bool SegmentBuilder::same_field(const Segment& earlier, uint64_t sample, uint32_t field) {
@@ -309,6 +324,8 @@ std::optional<SegmentEntry> still_right(const std::string& path,
     const Segment segment(path);
     segment.verify_all();
     if (segment.shard_count() == 0 || segment.depth() < depth) return std::nullopt;
+    // What the system could not read then may be readable now.
+    if (count_transient(segment.faults()) > 0) return std::nullopt;
     Ranges more = ranges;
     for (uint32_t i = 0; i < segment.shard_count(); ++i) {
       const Shard shard = segment.shard(i);

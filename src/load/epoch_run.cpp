@@ -64,6 +64,7 @@ EpochRun::EpochRun(const Loader::Parts& parts, uint64_t epoch, uint64_t position
   tuning_ = {decodes_ ? std::min(kFetchThreads, threads) : threads, limits_.most_decode,
              limits_.least_ahead};
   stats_.pictures = parts.has_pictures;
+  stats_.bad = parts.missing;
   try {
     const std::lock_guard lock(mutex_);
     start_threads();
@@ -281,6 +282,8 @@ void EpochRun::note_bad(const SampleError& error) {
   }
   const std::lock_guard lock(mutex_);
   stats_.bad.push_back(error.fault());
+  stats_.bad.back().samples = 1;
+  if (!first_bad_) first_bad_ = error;
 }
 
 void EpochRun::make_rows(RowMaker& maker, Chunk& chunk) {
@@ -362,7 +365,8 @@ Loader::Next EpochRun::next(std::shared_ptr<LoadedBatch>& batch,
   const auto done = [&] {
     return stopping_ || next_batch_ == batch_count_ || (!slots_.empty() && slots_.front().ready);
   };
-  const bool in_time = ready_.wait_for(lock, patience, done);
+  bool in_time = ready_.wait_for(lock, patience, done);
+  while (in_time && drop_empty()) in_time = ready_.wait_for(lock, patience, done);
   const Clock::time_point now = Clock::now();
   const double waited = seconds(now - began);
   stats_.waited += waited;
@@ -370,6 +374,7 @@ Loader::Next EpochRun::next(std::shared_ptr<LoadedBatch>& batch,
   tune(waited);
   if (failure_) std::rethrow_exception(failure_);
   if (!in_time) return Loader::Next::not_yet;
+  if (next_batch_ == batch_count_ && !stopping_) refuse_nothing();
   if (next_batch_ == batch_count_ || stopping_) return Loader::Next::end;
   if (const std::exception_ptr failure = slots_.front().failure) {
     stopping_ = true;
@@ -379,6 +384,7 @@ Loader::Next EpochRun::next(std::shared_ptr<LoadedBatch>& batch,
     std::rethrow_exception(failure);
   }
   batch = std::move(slots_.front().batch);
+  rows_handed_out_ += batch->rows;
   slots_.pop_front();
   if (next_batch_++ == 0) {
     first_batch_ = now;
@@ -388,6 +394,39 @@ Loader::Next EpochRun::next(std::shared_ptr<LoadedBatch>& batch,
   stats_.seconds_behind_first = seconds(now - first_batch_);
   room_.notify_all();
   return Loader::Next::batch;
+}
+
+/// Takes out a batch of which no row could be read; false where the next one is not such. REQUIRES:
+/// mutex_ is held.
+bool EpochRun::drop_empty() {
+  if (stopping_ || slots_.empty() || !slots_.front().ready || slots_.front().failure ||
+      slots_.front().batch->rows > 0) {
+    return false;
+  }
+  if (options_.ranks.world > 1 && first_bad_) {
+    stopping_ = true;
+    throw Error(first_bad_->kind(),
+                fmt::format("a batch of rank {} has no sample that could be loaded, and without it "
+                            "the ranks would get out of step: on_error=\"replace\" takes others; "
+                            "the first: {}",
+                            options_.ranks.rank, first_bad_->what()),
+                first_bad_->os_error());
+  }
+  slots_.pop_front();
+  ++next_batch_;
+  room_.notify_all();
+  return true;
+}
+
+/// Throws at the end of an epoch that had samples, but not one that could be read. REQUIRES: mutex_
+/// is held.
+void EpochRun::refuse_nothing() {
+  if (rows_handed_out_ > 0 || !first_bad_) return;
+  stopping_ = true;
+  throw Error(first_bad_->kind(),
+              fmt::format("not one sample of this epoch could be loaded; the first: {}",
+                          first_bad_->what()),
+              first_bad_->os_error());
 }
 
 /// Looks now and then at what the queues show. REQUIRES: mutex_ is held.

@@ -7,6 +7,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -83,6 +84,8 @@ class EpochRun {
   void finish_rows(const Chunk& chunk, const std::vector<uint8_t>& good,
                    const DecodeReport& decoded);
   void finish_batch(Slot& slot, uint64_t number) const;
+  bool drop_empty();
+  void refuse_nothing();
   void tune(double waited);
 
   const Loader::Parts& parts_;
@@ -108,6 +111,8 @@ class EpochRun {
   std::atomic<bool> stopping_{false};  // set with the lock held, looked at without it between rows
   std::exception_ptr failure_;
   LoaderStats stats_;
+  std::optional<SampleError> first_bad_;
+  uint64_t rows_handed_out_ = 0;
   Tuning tuning_;
   StageSums fetch_sums_, decode_sums_;
   std::atomic<uint64_t> bad_in_a_row_{0};

@@ -81,7 +81,11 @@ void SampleFetcher::place(FetchedSamples& fetched, std::span<const uint32_t> row
     bytes += round_up(here, 8);
   }
   for (size_t row = 1; row < rows.size(); ++row) fetched.row_ends[row] += fetched.row_ends[row - 1];
-  fetched.memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  try {
+    fetched.memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  } catch (const std::bad_alloc&) {
+    throw sources_.reader(fetched.source).no_memory(fetched.batch);
+  }
   std::byte* next = fetched.memory.get();
   for (Item& item : items) {
     if (goes_straight(item)) {

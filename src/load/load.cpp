@@ -132,7 +132,7 @@ LoadResult load(const std::string& path, const LoadOptions& options) {
     result.epochs.push_back(take_epoch(loader, epoch, options.progress));
     result.last = loader.stats();
     for (const Fault& fault : result.last.bad) {
-      if (named.insert(fault.sample).second) result.bad.push_back(fault);
+      if (named.insert(fault.message()).second) result.bad.push_back(fault);
     }
   }
   return result;

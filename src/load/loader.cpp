@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/recorded_faults.h"
 #include "load/epoch_run.h"
 #include "load/image_field.h"
 
@@ -130,6 +131,33 @@ void plan_pictures(const Sources& sources, uint32_t image, LoaderOptions& option
                                       element_size(column->element), std::multiplies<>());
 }
 
+/// What is missing of the data that are wanted, as the indexes say.
+std::vector<Fault> missing_data(const std::vector<LoadSource>& sources,
+                                const LoaderOptions& options) {
+  std::vector<Fault> missing;
+  for (const LoadSource& source : sources) {
+    for (Fault& fault : recorded_faults(*source.index)) {
+      const std::vector<std::string>& wanted = options.fields;
+      const bool unwanted = !fault.field.empty() && !wanted.empty() &&
+                            std::find(wanted.begin(), wanted.end(), fault.field) == wanted.end();
+      if (loses_data(fault) && !unwanted) missing.push_back(std::move(fault));
+    }
+  }
+  return missing;
+}
+
+[[noreturn]] void refuse_missing(const std::vector<LoadSource>& sources,
+                                 const std::vector<Fault>& missing) {
+  std::string text =
+      fmt::format("{}: {}", printable(sources.front().roots.front()), missing.front().message());
+  if (sources.size() > 1) text = missing.front().message();
+  if (missing.size() > 1) text += fmt::format(" (and {} more)", missing.size() - 1);
+  throw Error(ErrorKind::corrupt,
+              text +
+                  ": stoker check names all faults, stoker index looks again; on_error=\"skip\" "
+                  "loads what is there");
+}
+
 }  // namespace
 
 Loader::Parts::Parts(const std::vector<LoadSource>& given, LoaderOptions wanted)
@@ -137,6 +165,8 @@ Loader::Parts::Parts(const std::vector<LoadSource>& given, LoaderOptions wanted)
       sources(given, options.renamed),
       order(sources.size(), with_blocks(options, sources)) {
   check(options);
+  missing = missing_data(given, options);
+  if (!missing.empty() && options.on_error == OnError::raise) refuse_missing(given, missing);
   // First, since it knows best what to say about a field that is not there.
   const uint32_t image = options.picture ? find_image(sources, options.image) : 0;
   columns = plan_columns(sources, wanted_fields(sources, options));

@@ -21,7 +21,7 @@ namespace stoker {
 
 /// What to do with a sample that cannot be read or decoded.
 enum class OnError : uint8_t {
-  raise,    // next() throws what is wrong with it
+  raise,    // next() throws what is wrong with it; so does a Loader of a dataset that lacks samples
   skip,     // its batch has one row less
   replace,  // the sample at the next position of the epoch takes its place
 };
@@ -66,7 +66,8 @@ struct LoaderOptions {
 /// A process that was forked while an epoch was under way has no such threads: it can start() anew.
 class Loader {
  public:
-  /// Throws Error(usage) where the options make no sense for these datasets.
+  /// Throws Error(usage) where the options make no sense for these datasets; with OnError::raise
+  /// Error(corrupt) where an index says that samples are missing: a shard that is cut off, say.
   Loader(const std::vector<LoadSource>& sources, LoaderOptions options);
   ~Loader();
   Loader(const Loader&) = delete;
@@ -100,6 +101,7 @@ class Loader {
     std::shared_ptr<BatchMemory> memory;
     uint64_t bytes_per_sample = 1;
     bool has_pictures = false;
+    std::vector<Fault> missing;  // data that the indexes say are missing
   };
 
  private:

@@ -36,7 +36,8 @@ struct LoaderStats {
   unsigned ahead = 0;  // batches that may be made before they are asked for
   bool pictures = false;
   DecodeCounts decoders{};
-  std::vector<Fault> bad;      // samples that were skipped or replaced
+  /// Samples that were skipped or replaced, and before them what is missing from the datasets.
+  std::vector<Fault> bad;
   std::vector<Fault> damaged;  // photos that were decoded all the same: PictureRecipe::like_pillow
 };
 

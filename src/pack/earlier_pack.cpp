@@ -77,6 +77,7 @@ std::optional<PackResult> complete_already(const Destination& destination, const
   PackResult result;
   uint64_t fingerprint = 0;
   int64_t completed = 0;
+  uint64_t planned_without = 0;
   result.already_complete = true;
   for (const std::string& name : dataset_directories(options)) {
     const std::string directory = destination.dataset(name);
@@ -120,8 +121,12 @@ std::optional<PackResult> complete_already(const Destination& destination, const
     }
     for (const Json& fault : origin.at("left_out")) {
       result.left_out.push_back(fault_from_json(fault));
+      if (result.left_out.back().transient) ++planned_without;
     }
   }
+  result.retried = count_transient(result.left_out);
+  // What could not even be looked at then makes another source of it now.
+  if (planned_without > 0) return result;
   const ScratchDirectory scratch;
   const Index now = scan_now(source, options, scratch.path());
   if (fingerprint_of(now, false) != fingerprint) {
@@ -169,6 +174,7 @@ std::optional<Plan> plan_to_continue(const Destination& destination, const Sourc
                             printable(destination.root)));
   }
   if (!still_the_source(destination, source, options)) {
+    if (count_transient(plan->left_out) > 0) return std::nullopt;
     throw Error(ErrorKind::usage,
                 fmt::format("{}: holds an unfinished pack of a source that has changed since: add "
                             "--overwrite to begin anew",

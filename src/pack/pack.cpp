@@ -33,7 +33,28 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Settles a new plan; only then what it replaces goes.
+/// Whether a plan writes the very shards that a complete pack has there.
+bool has_same_shards(const Plan& plan, const Destination& destination) {
+  for (const PlannedDataset& dataset : plan.datasets) {
+    const std::string path =
+        destination.dataset(dataset.directory) + "/" + kIndexDirectory + "/" + kManifestName;
+    if (!fs::exists(path)) return false;
+    const Manifest manifest = Manifest::read(path);
+    if (manifest.origin.empty() ||
+        parse_json(manifest.origin).at("fingerprint") != plan.fingerprint ||
+        manifest.segments.size() != dataset.shards.size()) {
+      return false;
+    }
+    for (size_t i = 0; i < dataset.shards.size(); ++i) {
+      const std::string stem = SegmentBuilder::stem(segment_name(dataset.shards[i].name), 0);
+      if (!manifest.segments[i].file.starts_with(stem)) return false;
+    }
+  }
+  return true;
+}
+
+/// Settles a new plan; only then what it replaces goes. Shards of an earlier pack that tries again
+/// what it left out stay where they are the same.
 Plan begin_anew(const Source& source, const DatasetPaths& paths, const WriteFormat& write,
                 const std::string& name, const Destination& destination,
                 const PackOptions& options) {
@@ -53,7 +74,8 @@ Plan begin_anew(const Source& source, const DatasetPaths& paths, const WriteForm
     make_directories(destination.new_plan);
     Plan plan = make_plan(source, detected, write, name, paths.existing_index().value_or(""),
                           destination.new_plan, options);
-    if (options.overwrite) remove_earlier(destination);
+    const bool again = !options.overwrite && has_same_shards(plan, destination);
+    if (!again) remove_earlier(destination);
     fs::rename(destination.new_plan, destination.plan);
     return plan;
   } catch (...) {
@@ -204,6 +226,13 @@ void write_shards(const Source& source, const WriteFormat& write, const Destinat
     before.whole = options.progress;
     job.progress = with_rows ? &before : options.progress;
     task.entry = write_shard(job);
+    const std::string index = job.directory + "/" + kIndexDirectory + "/";
+    for (const std::string& old :
+         segments_named(there[task.dataset], SegmentBuilder::stem(segment_name(shard.name), 0))) {
+      if (old == task.entry->file) continue;
+      fs::remove(index + row_index_path(old));
+      fs::remove(index + old);
+    }
     readers.give(std::move(reader));
     if (with_rows) make_row_indexes(rows, *task.entry, {before.samples, before.bytes});
     shares.leave();
@@ -352,20 +381,27 @@ PackResult pack_all(const Work& work, const PackOptions& options) {
   }
   fs::remove_all(destination.new_plan);  // planning was interrupted
   fs::remove_all(destination.old_plan);
+  std::optional<Plan> plan;
+  uint64_t retried = 0;
   if (!options.overwrite && !fs::exists(destination.plan)) {
-    if (auto done = complete_already(destination, work.source, options, work.wanted)) {
+    auto done = complete_already(destination, work.source, options, work.wanted);
+    retried = done ? done->retried : 0;
+    if (done && retried == 0) {
       finish(destination, options);  // where the earlier run was killed while doing that
       if (!options.plan_only) add_row_indexes(options, *done);
       return *done;
     }
   }
-  std::optional<Plan> plan;
-  plan = options.overwrite ? plan_to_overwrite(destination, work.source, options, work.wanted)
-                           : plan_to_continue(destination, work.source, options, work.wanted);
+  if (options.overwrite) {
+    plan = plan_to_overwrite(destination, work.source, options, work.wanted);
+  } else if (retried == 0) {
+    plan = plan_to_continue(destination, work.source, options, work.wanted);
+  }
   const WriteFormat& write = *work.format->write;
   if (!plan) plan = begin_anew(work.source, work.paths, write, work.name, destination, options);
   PackResult result = begin_result(work, *plan);
   refuse_links_in(destination, *plan);
+  result.retried = retried;
   for (const PlannedDataset& dataset : plan->datasets) {
     make_directories(destination.dataset(dataset.directory) + "/" + kIndexDirectory);
   }
@@ -414,7 +450,8 @@ std::optional<PackResult> packed_already(const std::string& source_path,
                                          const PackOptions& options) {
   const Work work = work_of(source_path, destination_path, options);
   try {
-    return complete_already(work.destination, work.source, options, work.wanted);
+    auto done = complete_already(work.destination, work.source, options, work.wanted);
+    return done && done->retried == 0 ? std::move(done) : std::nullopt;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::interrupted) throw;
     return std::nullopt;  // of another source, of other options, damaged, or not for us to read

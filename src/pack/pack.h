@@ -57,6 +57,8 @@ struct PackResult {
   uint64_t payload_bytes = 0;  // of the fields
   uint64_t shards_reused = 0;  // finished by an earlier, interrupted run
   bool already_complete = false;
+  /// Faults of an earlier, complete run that may be gone: what they concern was tried again.
+  uint64_t retried = 0;
   bool unfinished = false;          // a plan or a part of it: no dataset yet
   uint64_t filtered = 0;            // samples that --include, --exclude and --limit kept out
   uint64_t hidden = 0;              // files whose name begins with a dot

@@ -311,11 +311,20 @@ void ShardBuilder::complete(std::span<const Row> rows, uint64_t size_before) {
 void ShardBuilder::write_group(std::span<Row> rows) {
   scratch_.clear();
   converted_.clear();
-  convert(rows);
-  const uint64_t before = out_.pending();
-  const ShardOutput::Mark mark = out_.mark();
-  while (!place_and_fetch(rows)) out_.rewind(mark);
-  complete(rows, before);
+  try {
+    convert(rows);
+    const uint64_t before = out_.pending();
+    const ShardOutput::Mark mark = out_.mark();
+    while (!place_and_fetch(rows)) out_.rewind(mark);
+    complete(rows, before);
+  } catch (const std::bad_alloc&) {
+    Batch group;
+    group.samples = batch_.samples;
+    for (const Row& row : rows) {
+      group.items.insert(group.items.end(), row.items.begin(), row.items.end());
+    }
+    throw job_.reader->no_memory(group);
+  }
 }
 
 void ShardBuilder::add_rows(std::span<const uint64_t> samples, std::vector<Row>& rows) {
@@ -446,6 +455,8 @@ std::optional<SegmentEntry> finished_shard(const std::string& directory,
     try {
       const Segment segment(path);
       segment.verify_all();
+      // What the system could not read then may be readable now.
+      if (count_transient(segment.faults()) > 0) continue;
       bool whole = segment.depth() == Depth::full && segment.shard_count() == endings.size();
       for (uint32_t i = 0; i < segment.shard_count() && whole; ++i) {
         const Shard shard = segment.shard(i);

@@ -209,10 +209,13 @@ def test_column(dataset):
 
 
 def test_column_reads_no_data(packed, tmp_path):
+    """But the index is believed only about a shard that is there; classes are directories of the folder as it was."""
     ds = stoker.open(packed)
+    assert ds.column("label").tolist() == [fields_of(key)["label"] for key in KEYS]
     (shard,) = packed.glob("*.tar")
     shard.unlink()
-    assert ds.column("label").tolist() == [fields_of(key)["label"] for key in KEYS]
+    with pytest.raises(FileNotFoundError, match="has vanished"):
+        stoker.open(packed).column("label")
     write_files(tmp_path / "f", {"a/1.jpg": b"", "b/1.jpg": b""})
     folder = open_quietly(tmp_path / "f")
     (tmp_path / "f/b/1.jpg").unlink()
@@ -297,7 +300,7 @@ def test_building_an_index_is_said_once(tmp_path):
 
 def test_faults_are_said_each_time(tmp_path):
     (tmp_path / "x.tar").write_bytes(simple_tar({b"a.txt": b"1", b"b.txt": noise(1, 900)})[:-1800])
-    with pytest.warns(stoker.FaultWarning, match=r"fault.*stoker\.check"):
+    with pytest.warns(stoker.FaultWarning, match=r"x\.tar: offset .*truncated"):
         ds = open_quietly(tmp_path)
     assert ds["a"] == {"txt": "1"}
     with pytest.warns(stoker.FaultWarning):

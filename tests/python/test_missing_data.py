@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Datasets of which a part is missing: open() warns and names it, a Loader raises, or counts it where it was told to."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import stoker
+from samples import noise, shards_of, write_files
+from tar_bytes import END, member
+from tfrecord_bytes import record
+
+COUNT = 30
+
+
+@pytest.fixture
+def shards(tmp_path) -> Path:
+    """Tar shards without an index."""
+    write_files(tmp_path / "source", {f"{i:06d}.bin": noise(i, 3000) for i in range(COUNT)})
+    stoker.pack(tmp_path / "source", tmp_path / "train", shard_size="24K")
+    shutil.rmtree(tmp_path / "train/.stoker")
+    return tmp_path / "train"
+
+
+def test_a_shard_that_is_cut_off(shards):
+    damaged = shards_of(shards)[2]
+    os.truncate(damaged, damaged.stat().st_size // 2)
+    with pytest.warns(stoker.FaultWarning) as warned, pytest.warns(stoker.IndexBuiltWarning):
+        dataset = stoker.open(shards)
+    (text,) = [str(each.message) for each in warned if each.category is stoker.FaultWarning]
+    assert damaged.name in text and "truncated" in text
+    assert [fault.shard for fault in dataset.faults] == [damaged.name]
+    with pytest.raises(stoker.CorruptError, match=f'{damaged.name}.*truncated.*on_error="skip"'):
+        stoker.Loader(dataset, 4)
+    for on_error in ("skip", "replace"):
+        loader = stoker.Loader(dataset, 4, on_error=on_error)
+        assert sum(len(batch["sample"]) for batch in loader) == len(dataset) < COUNT
+        (bad,) = loader.stats()["bad"]
+        assert bad["shard"] == damaged.name and bad["samples"] is None
+
+
+def test_a_shard_that_was_cut_off_since(shards):
+    """An index knows what was there."""
+    stoker.index(shards, full=True)
+    damaged = shards_of(shards)[2]
+    os.truncate(damaged, damaged.stat().st_size // 2)
+    dataset = stoker.open(shards)
+    with pytest.raises(
+        stoker.CorruptError,
+        match=r"is truncated: \d+ of \d+ bytes are there; \d samples from '0000\d\d' on are missing",
+    ):
+        list(stoker.Loader(dataset, 4))
+
+
+@pytest.mark.parametrize("how", ["missing", ".tmp", ".part"])
+def test_a_shard_that_is_missing(shards, how):
+    gone = shards_of(shards)[1]
+    gone.unlink() if how == "missing" else os.rename(gone, f"{gone}{how}")
+    with pytest.raises(stoker.CorruptError, match=f"{gone.name}.*an unknown number of samples is missing"):
+        stoker.Loader(shards, 4)
+    loader = stoker.Loader(shards, 4, on_error="skip")
+    loaded = sum(len(batch["sample"]) for batch in loader)
+    assert (
+        loaded < COUNT and loader.stats()["bad"] and all(gone.name in bad["message"] for bad in loader.stats()["bad"])
+    )
+
+
+def test_the_command(shards, stoker_cli):
+    damaged = shards_of(shards)[2]
+    os.truncate(damaged, damaged.stat().st_size // 2)
+    failed = stoker_cli("load", shards, "--raw", "--epochs", "1", status=1)
+    assert damaged.name in failed.stderr and "truncated" in failed.stderr
+    finished = stoker_cli("load", shards, "--raw", "--epochs", "2", "--skip-bad")
+    assert "left out: an unknown number of samples" in finished.text and damaged.name in finished.text
+    assert len(stoker_cli("load", shards, "--raw", "--skip-bad", "--json").json["bad"]) == 1
+
+
+def test_what_pack_left_out_is_missing_from_its_source(tmp_path):
+    write_files(tmp_path / "source", {"a.cls": b"1", "b.cls": b"no number"})
+    with pytest.raises(stoker.LeftOutError):
+        stoker.pack(tmp_path / "source", tmp_path / "packed")
+    assert stoker.open(tmp_path / "packed").faults == ()
+    assert sum(len(batch["label"]) for batch in stoker.Loader(tmp_path / "packed", 4)) == 1
+
+
+def test_nothing_can_be_read(tmp_path):
+    (tmp_path / "d").mkdir()
+    for name in ("a.tar", "b.tar"):
+        (tmp_path / "d" / name).write_bytes(member(b"a.txt", b"x" * 2000)[:700])
+    for _ in range(2):
+        with pytest.raises(stoker.CorruptError, match="not one sample could be read: a.tar"):
+            stoker.open(tmp_path / "d")
+    # Copied again, it is looked at again.
+    (tmp_path / "d/a.tar").write_bytes(member(b"a.txt", b"x" * 2000) + END)
+    with pytest.warns(stoker.FaultWarning, match=r"b\.tar"):
+        assert len(stoker.open(tmp_path / "d")) == 1
+
+
+def test_no_sample_is_without_fields(tmp_path):
+    from tfrecord_bytes import example
+
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a.tfrecord").write_bytes(
+        record(example({"x": [b"1"]})) + record(b"") + record(example({"x": [b"3"]}))
+    )
+    with pytest.warns(stoker.FaultWarning, match="has no fields"):
+        dataset = stoker.open(tmp_path / "d")
+    assert [sample["x"] for sample in dataset] == [b"1", b"3"]
