@@ -228,8 +228,9 @@ int pack_by_jobs(const Arguments& arguments, Progress& progress) {
   const int status = run_jobs("pack", directory, {plan, part, last}, arguments, progress,
                               [&] { count_packed(destination, progress); });
   if (status != kExitDone) {
-    const JobFailure failure = first_failure(jobs_of(directory), directory);
-    if (!failure.why.empty()) print_error(fmt::format("stoker: {}\n", failure.why));
+    // Samples that could not be read are in what was printed; those before it may have run again.
+    const JobFailure failure = first_failure({jobs_of(directory).back()}, directory);
+    if (failure.has_cause) print_error(fmt::format("stoker: {}\n", failure.why));
   }
   return status;
 }

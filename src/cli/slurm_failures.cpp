@@ -56,27 +56,31 @@ std::vector<SlurmJob> parts_of(const std::string& number) {
 
 bool has_ended(const SlurmJob& job) { return !job.active() && !job.pending(); }
 
-std::string why_failed(const SlurmJob& job, const std::string& directory) {
+JobFailure failure_of(const SlurmJob& job, const std::string& directory) {
+  const auto because = [&](std::string why) {
+    return JobFailure{std::move(why), job.exit_status, true};
+  };
   if (job.state == "TIMEOUT" && job.limit_s) {
-    return fmt::format("job {} reached its time limit of {}: ask for more with --time", job.id,
-                       format_duration(*job.limit_s));
+    return because(fmt::format("job {} reached its time limit of {}: ask for more with --time",
+                               job.id, format_duration(*job.limit_s)));
   }
   if (use_of(job).out_of_memory) {
-    return fmt::format("job {} used more memory than it had: ask for more with --sbatch=--mem=SIZE",
-                       job.id);
+    return because(fmt::format(
+        "job {} used more memory than it had: ask for more with --sbatch=--mem=SIZE", job.id));
   }
   if (job.state == "CANCELLED") {
-    return fmt::format("job {} was cancelled{}", job.id,
-                       job.cancelled_by ? " by " + user_name_of(*job.cancelled_by) : "");
+    return because(fmt::format("job {} was cancelled{}", job.id,
+                               job.cancelled_by ? " by " + user_name_of(*job.cancelled_by) : ""));
   }
   const std::string log = log_of(job.raw_id, directory);
   if (const std::string words = last_words(log); !words.empty()) {
-    return fmt::format("job {}: {}", job.id, words);
+    return because(fmt::format("job {}: {}", job.id, words));
   }
   const std::string exit = exit_in_words(job);
-  return fmt::format("job {} {}{}{}", job.id, state_in_words(job.state),
-                     exit.empty() ? "" : ", " + exit,
-                     log.empty() ? "" : ": its log is " + printable(log));
+  return {fmt::format("job {} {}{}{}", job.id, state_in_words(job.state),
+                      exit.empty() ? "" : ", " + exit,
+                      log.empty() ? "" : ": its log is " + printable(log)),
+          job.exit_status, false};
 }
 
 }  // namespace
@@ -85,7 +89,7 @@ JobFailure first_failure(const std::vector<std::string>& numbers, const std::str
   for (const std::string& number : numbers) {
     for (const SlurmJob& job : parts_of(number)) {
       if (has_ended(job) && job.state != "COMPLETED") {
-        return {why_failed(job, directory), job.exit_status};
+        return failure_of(job, directory);
       }
     }
   }

@@ -8,8 +8,9 @@ namespace stoker {
 
 /// A job that did not end well.
 struct JobFailure {
-  std::string why;      // "job 183 reached its time limit of 1 min: ask for more with --time"
-  int exit_status = 0;  // of its script; 0 where something else ended it
+  std::string why;         // "job 183 reached its time limit of 1 min: ask for more with --time"
+  int exit_status = 0;     // of its script; 0 where something else ended it
+  bool has_cause = false;  // `why` says more than that it failed
 };
 
 /// Of the first of these jobs that failed, by what Slurm says and what the program wrote to the

@@ -181,7 +181,9 @@ int print_result(std::string_view command, const std::string& directory, const P
     sleep_watching(progress, std::chrono::seconds(1));
   }
   if (!fs::exists(status)) {
-    const std::string why = first_failure(numbers, directory).why;
+    // The last one runs whatever became of those before it.
+    std::string why = first_failure({numbers.back()}, directory).why;
+    if (why.empty()) why = first_failure(numbers, directory).why;
     throw Error(
         ErrorKind::io,
         fmt::format("{}; {}logs are in {}", why.empty() ? "the last job left no result" : why,

@@ -106,8 +106,11 @@ std::string why_not_chain(const std::string& path, bool last_is_sticky_enough) {
     end = std::min(real.find('/', end), real.size());
     const std::string component = real.substr(0, end);
     const bool last = end >= real.size();
-    const std::string why =
-        why_not_component(component, status_of(component), last && !last_is_sticky_enough);
+    struct stat status {};
+    if (::lstat(component.c_str(), &status) != 0) {
+      return fmt::format("{} cannot be looked at", printable(component));
+    }
+    const std::string why = why_not_component(component, status, last && !last_is_sticky_enough);
     if (!why.empty() || last) return why;
   }
 }
