@@ -4,6 +4,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +27,20 @@ std::vector<std::string> words_of(const nb::list& list) {
   std::vector<std::string> words;
   for (const nb::handle word : list) words.push_back(to_bytes(word));
   return words;
+}
+
+/// With the GIL. Throws where warnings are made errors.
+void warn(const std::string& note) {
+  if (PyErr_WarnEx(PyExc_RuntimeWarning, note.c_str(), 1) != 0) throw nb::python_error();
+}
+
+/// A warning for each note, once: each run may say the same.
+std::function<void(const std::string&)> note_as_warning() {
+  return [said = std::make_shared<std::set<std::string>>()](const std::string& note) {
+    if (!said->insert(note).second) return;
+    const nb::gil_scoped_acquire with_gil;
+    warn(note);
+  };
 }
 
 /// Runs a command, several times where wanted, up to the first run that fails or is asked to stop.
@@ -47,6 +64,7 @@ nb::object time_it(const nb::list& command, nb::handle directory, bool hook, nb:
   options.directory = to_path(directory);
   options.hook = hook;
   options.pattern = pattern.is_none() ? "" : to_bytes(pattern);
+  options.each_note = note_as_warning();
   std::string text;
   {
     const nb::gil_scoped_release without_gil;
@@ -78,6 +96,7 @@ nb::object scale(const nb::list& command, const std::string& axis,
   options.hook = hook;
   options.pattern = pattern.is_none() ? "" : to_bytes(pattern);
   options.seed = seed;
+  options.each_note = note_as_warning();
   std::string text;
   {
     const nb::gil_scoped_release without_gil;
@@ -94,7 +113,10 @@ void bind_measure(nb::module_& module) {
   module.def(
       "begin_run",
       [](const std::string& directory, const std::vector<std::string>& command) {
-        return begin_run(directory, command).directory;
+        std::string note;
+        const RunInfo info = begin_run(directory, command, note);
+        if (!note.empty()) warn(note);
+        return info.directory;
       },
       nb::arg("directory"), nb::arg("command"));
   module.def(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Union, overload
 
@@ -58,6 +59,8 @@ class JobResult:
     #: What `stoker time` measured in it.
     runs: tuple[dict[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
+    #: {"uid": 2003, "user": "eve"} of a job that somebody cancelled; "user" is None where the number has no name.
+    cancelled_by: dict[str, Any] | None = None
 
     @classmethod
     def _of(cls, given: dict[str, Any]) -> JobResult:
@@ -84,17 +87,24 @@ class JobResult:
 @overload
 def job(id: int | str, *, run: Path | None = None) -> JobResult: ...
 @overload
+def job(id: Sequence[int | str]) -> list[JobResult]: ...
+@overload
 def job(*, days: int = 7, user: str | None = None) -> list[JobResult]: ...
 def job(
-    id: int | str | None = None, *, run: Path | None = None, days: int = 7, user: str | None = None
+    id: int | str | Sequence[int | str] | None = None, *, run: Path | None = None, days: int = 7, user: str | None = None
 ) -> JobResult | list[JobResult]:
     """Say what a Slurm job asked for, was granted and used, and which lines of its script to change.
 
-    id: 123, "123_4" (a task of an array), "123+1" (a component); without one, your jobs, the most wasteful first.
+    id: 123, "123_4" (a task of an array), "123+1" (a component); of a list, all of them; without one, your jobs, the
+        most wasteful first.
     run: a run of time() in the job; looked for in stoker-runs/ of the directory it was submitted from where not given.
     days: without an id, the jobs of so many days.
     user: without an id, the jobs of this user.
     """
+    if id is not None and not isinstance(id, (int, str)):
+        if run is not None:
+            raise ValueError("run: is a run of one job, and several are asked for")
+        return [JobResult._of(json.loads(_core.job(id=str(each), run=None))) for each in id]
     if id is not None:
         return JobResult._of(json.loads(_core.job(id=str(id), run=run)))
     if not 1 <= days <= 3650:

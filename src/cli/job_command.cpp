@@ -34,20 +34,44 @@ constexpr std::array kOptions = {
     kHelpOption,
 };
 
+/// One after the other; one that is not known hides none of the others.
+int show_several(const Arguments& arguments, bool json, const Style& style) {
+  if (arguments.value("--run")) {
+    throw Error(ErrorKind::usage, "--run: is a run of one job, and several are asked for");
+  }
+  std::vector<Json> documents;
+  std::vector<std::string> failures, shown;
+  for (const std::string& id : arguments.rest()) {
+    if (std::find(shown.begin(), shown.end(), id) != shown.end()) continue;
+    shown.push_back(id);
+    try {
+      const JobReport report = job(id, "", slurm_runner());
+      if (json) {
+        documents.push_back(job_document(report));
+      } else {
+        print((shown.size() > 1 ? "\n" : "") + job_report(report, style));
+      }
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::not_found) throw;
+      failures.emplace_back(error.what());
+      print_error(fmt::format("stoker: {}\n", error.what()));
+    }
+  }
+  if (json) print(to_text(jobs_document(documents, failures)));
+  return failures.empty() ? kExitDone : kExitFailed;
+}
+
 int run_job(const Arguments& arguments, Progress& progress) {
   constexpr uint64_t kMostDays = 3650, kMostEvery = 3600;
   const bool json = arguments.flag(kJsonOption.name);
   const Style style = Style::of_stdout();
-  if (arguments.rest().size() > 1) {
-    throw Error(ErrorKind::usage, "one JOBID, please: a job, a task of an array, or none");
-  }
   const auto every =
       static_cast<unsigned>(std::min(arguments.number("--every", 1).value_or(2), kMostEvery));
   if (arguments.flag("--here")) return report_node(every, progress);
   if (arguments.flag("--watch")) {
-    if (arguments.rest().empty() || json) {
+    if (arguments.rest().size() != 1 || json) {
       throw Error(ErrorKind::usage, json ? "--watch and --json: only one of them"
-                                         : "--watch: which job? As in stoker job --watch 123");
+                                         : "--watch: one job, as in stoker job --watch 123");
     }
     return watch_job(arguments.rest().front(), every, progress);
   }
@@ -59,6 +83,7 @@ int run_job(const Arguments& arguments, Progress& progress) {
     print(json ? to_text(user_jobs_document(report)) : user_jobs_report(report, style));
     return kExitDone;
   }
+  if (arguments.rest().size() > 1) return show_several(arguments, json, style);
   const JobReport report =
       job(arguments.rest().front(), arguments.value("--run").value_or(""), slurm_runner());
   print(json ? to_text(job_document(report)) : job_report(report, style));
@@ -72,7 +97,7 @@ constinit const Command kJobCommand = {
     .summary = "a Slurm job: what it asked for, what it used, which lines to change",
     .positionals = kPositionals,
     .description =
-        "Says what the Slurm job JOBID (123, 123_4, 123+1) asked for, was granted and used, "
+        "Says what each Slurm job JOBID (123, 123_4, 123+1) asked for, was granted and used, "
         "running\n"
         "or finished, by sacct, squeue and sstat; and the #SBATCH lines to change. Without a "
         "JOBID:\n"

@@ -9,15 +9,14 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "os/node.h"
 #include "slurm/text.h"
 #include "slurm/words.h"
 
 namespace stoker {
 namespace {
 
-std::string bytes(const std::optional<uint64_t>& value) {
-  return value ? format_bytes(*value) : "-";
-}
+std::string bytes(const std::optional<uint64_t>& value) { return value ? slurm_size(*value) : "-"; }
 std::string count(const std::optional<uint64_t>& value) {
   return value ? format_count(*value) : "-";
 }
@@ -37,10 +36,12 @@ std::string heading(const JobReport& report, const Style& style) {
   text += fmt::format(" of {}, partition {}", printable(job.user), printable(job.partition));
   if (!one) {
     text += report.kind == "array" ? ": an array of " : ": heterogeneous, with ";
-    return text + counted(report.parts.size(), report.kind == "array" ? "task" : "component") +
-           "\n";
+    uint64_t parts = 0;
+    for (const JobPart& part : report.parts) parts += array_tasks(part.job.id);
+    return text + counted(parts, report.kind == "array" ? "task" : "component") + "\n";
   }
   text += fmt::format("\n{}: it {}", job.state, state_in_words(job.state));
+  if (job.cancelled_by) text += " by " + user_name_of(*job.cancelled_by);
   if (const std::string exit = exit_in_words(job); !exit.empty()) text += ", " + exit;
   if (const std::string why = reason_in_words(job.reason); !why.empty()) text += ": " + why;
   text += "\n";
@@ -66,8 +67,12 @@ std::string use_table(const SlurmJob& job, const JobUse& use, const Style& style
                     use.gpu_memory ? bytes(use.gpu_memory) + " of their memory" : "not tracked",
                     share(use.gpu_busy)});
   }
-  return table({{""}, {"asked", true}, {"granted", true}, {"used", true}, {"share", true}}, rows,
-               style);
+  return table({{""},
+                {"asked", true},
+                {"granted", true},
+                {job.active() ? "used so far" : "used", true},
+                {"share", true}},
+               rows, style);
 }
 
 std::string steps_table(const SlurmJob& job, const Style& style) {
@@ -117,9 +122,12 @@ std::string parts_table(const std::vector<JobPart>& parts, bool names, const Sty
 
 std::string findings_lines(const std::vector<JobFinding>& findings, const Style& style) {
   std::string text;
-  for (const JobFinding& finding : findings) {
+  for (size_t i = 0; i < findings.size(); ++i) {
+    const JobFinding& finding = findings[i];
     text += finding.what + "\n";
-    if (!finding.line.empty()) text += "  " + style.bold(finding.line) + "\n";
+    // One line may be for two findings.
+    const bool again = i + 1 < findings.size() && findings[i + 1].line == finding.line;
+    if (!finding.line.empty() && !again) text += "  " + style.bold(finding.line) + "\n";
   }
   return text.empty() ? "" : "\n" + text;
 }
@@ -145,7 +153,7 @@ std::string run_lines(const JobRun& each) {
     for (const ResourceSample& sample : each.run.resources)
       cache = std::max(cache, sample.page_cache);
     text += fmt::format("  memory {} without the page cache, which came to {}\n",
-                        format_bytes(info.peak_memory), cache > 0 ? format_bytes(cache) : "n/a");
+                        slurm_size(info.peak_memory), cache > 0 ? slurm_size(cache) : "n/a");
   }
   return text;
 }

@@ -43,8 +43,8 @@ std::string nodes_text(const std::map<std::string, Seen>& nodes, const Style& st
   for (const auto& [name, seen] : nodes) {
     rows.push_back({printable(name),
                     fmt::format("{:.1f}", cores_busy(seen.now.cpu_s, seen.before.cpu_s, seen)),
-                    format_bytes(seen.now.memory),
-                    seen.now.page_cache ? format_bytes(*seen.now.page_cache) : "-",
+                    slurm_size(seen.now.memory),
+                    seen.now.page_cache ? slurm_size(*seen.now.page_cache) : "-",
                     format_count(seen.now.processes)});
     for (const NodeUse::Process& process : seen.now.largest) {
       const double before = cpu_before(seen, process.pid);
@@ -52,7 +52,7 @@ std::string nodes_text(const std::map<std::string, Seen>& nodes, const Style& st
           {printable(name), fmt::format("{}", process.pid),
            before < 0 ? "-"
                       : fmt::format("{:.0f} %", 100 * cores_busy(process.cpu_s, before, seen)),
-           format_bytes(process.memory), format_count(process.threads), printable(process.name)});
+           slurm_size(process.memory), format_count(process.threads), printable(process.name)});
     }
   }
   if (rows.empty()) return "";
@@ -129,9 +129,9 @@ class Watch {
     const Style style = Style::of_stdout();
     std::string text = job_report(report_, style);
     if (watch_ && !watch_->runs() && nodes_.empty()) {
-      text +=
-          "\nnote: this site does not let srun --overlap look at the nodes; the figures are "
-          "sstat's\n";
+      const std::string words = watch_->errors();
+      text += fmt::format("\nnote: srun could not look at the nodes{}; the figures are sstat's\n",
+                          words.empty() ? "" : ": " + printable(words));
     }
     if (report_.parts.front().job.active()) text += nodes_text(nodes_, style);
     // A terminal keeps one picture; a file gets them one after the other.

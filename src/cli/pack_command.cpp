@@ -11,6 +11,7 @@
 #include "cli/json_output.h"
 #include "cli/output.h"
 #include "cli/progress_bar.h"
+#include "cli/slurm_failures.h"
 #include "cli/slurm_jobs.h"
 #include "dataset/index.h"
 #include "format/format.h"
@@ -237,8 +238,14 @@ int pack_by_jobs(const Arguments& arguments, Progress& progress) {
   last.script.body += body_with_result(
       directory, with(arguments.flag(kJsonOption.name) ? std::vector<std::string>{"--json"}
                                                        : std::vector<std::string>()));
-  return run_jobs("pack", directory, {plan, part, last}, arguments, progress,
-                  [&] { count_packed(destination, progress); });
+  const int status = run_jobs("pack", directory, {plan, part, last}, arguments, progress,
+                              [&] { count_packed(destination, progress); });
+  if (status != kExitDone) {
+    // Samples that could not be read are in what was printed; those before it may have run again.
+    const JobFailure failure = first_failure({jobs_of(directory).back()}, directory);
+    if (failure.has_cause) print_error(fmt::format("stoker: {}\n", failure.why));
+  }
+  return status;
 }
 
 int run_pack(const Arguments& arguments, Progress& progress) {

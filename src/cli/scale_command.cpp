@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <memory>
+#include <set>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -15,6 +17,7 @@
 #include "cli/output.h"
 #include "cli/scale_plot.h"
 #include "cli/scale_report.h"
+#include "cli/slurm_failures.h"
 #include "cli/slurm_jobs.h"
 #include "measure/scale_document.h"
 #include "os/output_file.h"
@@ -62,8 +65,6 @@ constexpr std::array kAxes = {ScaleAxis::threads, ScaleAxis::procs, ScaleAxis::g
                               ScaleAxis::nodes};
 constexpr uint64_t kMostWidth = 1'000'000;
 constexpr uint64_t kMostRepeats = 10'000;
-constexpr int kExitNotExecutable = 126;
-constexpr int kExitNotFound = 127;
 
 [[noreturn]] void wrong(const std::string& message) { throw Error(ErrorKind::usage, message); }
 
@@ -129,6 +130,10 @@ ScaleOptions options_of(const Arguments& arguments) {
   options.pattern = arguments.value("--pattern").value_or("");
   options.seed = arguments.number("--seed", 0);
   options.only = arguments.number("--only", 0);
+  // Each run may say the same.
+  options.each_note = [said = std::make_shared<std::set<std::string>>()](const std::string& note) {
+    if (said->insert(note).second) print_error("stoker: " + note + "\n");
+  };
   if (options.only.value_or(0) != 0 && std::find(options.widths.begin(), options.widths.end(),
                                                  *options.only) == options.widths.end()) {
     wrong(fmt::format("--only {}: is none of the widths", *options.only));
@@ -209,7 +214,9 @@ int report(const ScalePlan& plan, const ScaleResult& result, const Arguments& ar
       write_file(*path, as_bytes(scale_svg(plan.options, result, analysis)));
     }
   }
-  return result.failed ? result.failed->exit_status : kExitDone;
+  if (result.failed) return result.failed->exit_status;
+  // Of widths that others ran, at least one must have run.
+  return plan.options.only == 0 && result.runs.empty() ? kExitFailed : kExitDone;
 }
 
 void ask_for(ScaleAxis axis, uint64_t n, JobRequest& request) {
@@ -255,7 +262,14 @@ int sweep_by_jobs(const Arguments& arguments, const ScaleOptions& options, Progr
   PlannedJob last{script_for(arguments, "stoker-scale-summary", directory), "afterany"};
   last.script.body = body_with_result(directory, words_for(0));
   jobs.push_back(std::move(last));
-  return run_jobs("scale", directory, jobs, arguments, progress, [] {});
+  const int status = run_jobs("scale", directory, jobs, arguments, progress, [] {});
+  if (status == kExitDone) return status;
+  const JobFailure failure = first_failure(jobs_of(directory), directory);
+  if (!failure.why.empty()) print_error(fmt::format("stoker: {}\n", failure.why));
+  // The last job knows runs alone: a command that cannot be started leaves none.
+  const bool not_started =
+      failure.exit_status == kExitNotFound || failure.exit_status == kExitNotExecutable;
+  return not_started ? failure.exit_status : status;
 }
 
 int run_sweep(const Arguments& arguments, Progress& progress) {

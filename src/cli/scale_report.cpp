@@ -99,6 +99,8 @@ std::string scale_text(const ScaleOptions& options, const ScaleResult& result,
     text += style.bold(with_signs(analysis.advice, style.unicode)) + "\n";
     text += hurts_text(analysis, options.axis);
     if (!analysis.doubt.empty()) text += analysis.doubt + "\n";
+  } else {
+    for (const std::string& remark : result.remarks) text += remark + "\n";
   }
   if (result.failed) {
     text += style.bad(fmt::format("{} failed with exit status {}",

@@ -12,7 +12,6 @@
 #include <iostream>
 #include <map>
 #include <optional>
-#include <set>
 #include <sstream>
 #include <thread>
 
@@ -22,8 +21,10 @@
 #include "cli/json_output.h"
 #include "cli/output.h"
 #include "cli/progress_bar.h"
+#include "cli/slurm_failures.h"
 #include "os/node.h"
 #include "os/output_file.h"
+#include "os/own_place.h"
 #include "slurm/submit.h"
 
 namespace stoker {
@@ -44,22 +45,23 @@ std::string script_path(const std::string& directory, const PlannedJob& job) {
   return directory + "/" + job.script.name + ".sh";
 }
 
-std::set<std::string> jobs_of(const std::string& directory) {
-  std::set<std::string> jobs;
+}  // namespace
+
+std::vector<std::string> jobs_of(const std::string& directory) {
+  std::vector<std::string> jobs;
   std::istringstream lines(read_file(directory + "/" + kJobsFile, kMostResult));
   for (std::string line; std::getline(lines, line);) {
-    jobs.insert(line.substr(0, line.find_first_not_of("0123456789")));
+    const std::string number = line.substr(0, line.find_first_not_of("0123456789"));
+    const bool known = std::find(jobs.begin(), jobs.end(), number) != jobs.end();
+    if (!number.empty() && !known) jobs.push_back(number);
   }
-  jobs.erase("");
   return jobs;
 }
-
-}  // namespace
 
 // Scripts are written before the first is submitted: a job may submit them again.
 std::vector<std::string> submit_jobs(const std::string& directory,
                                      const std::vector<PlannedJob>& jobs) {
-  make_directories(directory);
+  make_in_own_place(directory);
   for (const PlannedJob& job : jobs) {
     write_file(script_path(directory, job), as_bytes(text_of(job.script)));
   }
@@ -155,8 +157,7 @@ void wait_for(const std::string& directory, Progress& progress, const std::funct
 
 /// Whoever stops waiting is asked what shall become of the jobs.
 void offer_to_cancel(const std::string& directory) {
-  const std::set<std::string> jobs = jobs_of(directory);
-  const std::vector<std::string> numbers(jobs.begin(), jobs.end());
+  const std::vector<std::string> numbers = jobs_of(directory);
   if (::isatty(STDIN_FILENO) != 0 && ::isatty(STDERR_FILENO) != 0) {
     print_error(fmt::format("stoker: cancel the jobs {} too? [y/N] ", fmt::join(numbers, " ")));
     std::string answer;
@@ -170,17 +171,24 @@ void offer_to_cancel(const std::string& directory) {
       fmt::format("stoker: the jobs go on; scancel {} ends them\n", fmt::join(numbers, " ")));
 }
 
-int print_result(const std::string& directory, const Progress& progress) {
+/// Prints what the last job left, and returns its exit status.
+int print_result(std::string_view command, const std::string& directory, const Progress& progress) {
   const std::string result = directory + "/" + kResultFile, status = directory + "/" + kStatusFile;
+  const std::vector<std::string> numbers = jobs_of(directory);
   // On shared storage this node may see what another one has written some seconds later.
-  for (int tries = 0; !fs::exists(status) && tries < 30; ++tries) {
+  const bool ended = !fs::exists(status) && was_ended(numbers.back());
+  for (int tries = 0; !ended && !fs::exists(status) && tries < 30; ++tries) {
     sleep_watching(progress, std::chrono::seconds(1));
   }
   if (!fs::exists(status)) {
-    throw Error(ErrorKind::io,
-                fmt::format("the last job left no result: what the jobs wrote is in "
-                            "{}/*.log; the same command goes on from what they have done",
-                            printable(directory)));
+    // The last one runs whatever became of those before it.
+    std::string why = first_failure({numbers.back()}, directory).why;
+    if (why.empty()) why = first_failure(numbers, directory).why;
+    throw Error(
+        ErrorKind::io,
+        fmt::format("{}; {}logs are in {}", why.empty() ? "the last job left no result" : why,
+                    command == "pack" ? "the same command goes on from what is done; " : "",
+                    printable(directory)));
   }
   print(read_file(result, kMostResult));
   const std::string text = read_file(status, 16);
@@ -193,9 +201,16 @@ int print_result(const std::string& directory, const Progress& progress) {
 
 std::string new_jobs_directory(std::string_view command) {
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  return fs::absolute(fmt::format("stoker-jobs/{}-{:%Y%m%d-%H%M%S}-{}", command, fmt::gmtime(now),
-                                  ::getpid()))
-      .string();
+  const OwnPlace place = find_own_place("jobs");
+  std::string directory =
+      fmt::format("{}/{}-{:%Y%m%d-%H%M%S}-{}", place.path, command, fmt::gmtime(now), ::getpid());
+  if (!place.instead.empty()) {
+    print_error(
+        fmt::format("stoker: job scripts and logs go to {}: another user could replace them "
+                    "here, because {}\n",
+                    printable(directory), place.instead));
+  }
+  return directory;
 }
 
 BatchScript script_for(const Arguments& arguments, std::string_view name,
@@ -265,7 +280,7 @@ int run_jobs(std::string_view command, const std::string& directory,
     if (error.kind() == ErrorKind::interrupted) offer_to_cancel(directory);
     throw;
   }
-  return print_result(directory, progress);
+  return print_result(command, directory, progress);
 }
 
 }  // namespace stoker

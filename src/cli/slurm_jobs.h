@@ -53,6 +53,9 @@ void print_scripts(const std::string& directory, const std::vector<PlannedJob>& 
 std::vector<std::string> submit_jobs(const std::string& directory,
                                      const std::vector<PlannedJob>& jobs);
 
+/// Numbers of the jobs of a command, those included that jobs of it have submitted since.
+std::vector<std::string> jobs_of(const std::string& directory);
+
 /// Shows the scripts, or submits them and waits until the last one has left its result, which is
 /// printed. `look` is called now and then to count what is done. Returns the exit status.
 int run_jobs(std::string_view command, const std::string& directory,

@@ -14,6 +14,7 @@
 #include "cli/json_output.h"
 #include "cli/live_view.h"
 #include "cli/output.h"
+#include "cli/slurm_failures.h"
 #include "cli/slurm_jobs.h"
 #include "cli/time_report.h"
 #include "measure/child.h"
@@ -93,6 +94,7 @@ TimeOptions options_of(const Arguments& arguments) {
   options.directory = arguments.value("--run").value_or("");
   options.pattern = arguments.value("--pattern").value_or("");
   options.hook = !arguments.flag("--no-hook");
+  options.each_note = [](const std::string& note) { print_error("stoker: " + note + "\n"); };
   return options;
 }
 
@@ -174,7 +176,17 @@ int time_by_job(const Arguments& arguments, const TimeOptions& options, Progress
   job.script.body = body_with_result(directory, words);
   const int status = run_jobs("time", directory, {job}, arguments, progress, [] {});
   if (arguments.flag(kPrintOption.name) || arguments.flag(kNoWaitOption.name)) return status;
-  return print_runs({read_run(run).info}, arguments.flag(kJsonOption.name));
+  const bool json = arguments.flag(kJsonOption.name);
+  if (status == kExitDone || std::filesystem::exists(run + "/run.json")) {
+    return print_runs({read_run(run).info}, json);
+  }
+  // It was not started: as where it is run here.
+  std::string why = first_failure(jobs_of(directory), directory).why;
+  if (why.empty()) why = fmt::format("the job failed: its log is in {}", printable(directory));
+  print_error(fmt::format("stoker: {}\n", why));
+  const ErrorKind kind = status == kExitNotFound ? ErrorKind::not_found : ErrorKind::io;
+  if (json) print(to_text(error_document("time", kind, why)));
+  return status;
 }
 
 int run_time(const Arguments& arguments, Progress& progress) {

@@ -67,7 +67,8 @@ std::string find_run(const std::string& wanted, const std::vector<std::string>& 
   const std::string around = environment("STOKER_RUN");
   if (!around.empty()) return around;
   try {
-    return begin_run(wanted, command).directory;
+    std::string note;  // run() says where it is
+    return begin_run(wanted, command, note).directory;
   } catch (const Error& error) {
     // The first rank that comes makes it, the others join it.
     if (error.os_error() != EEXIST || wanted.empty() || find_rank().second < 2) throw;

@@ -149,7 +149,8 @@ TEST_F(MeterTest, AnExceptionPassesAndItsStepCountsOnce) {
 }
 
 TEST_F(MeterTest, JoinsTheRunAroundItAndTheRunOfItsRanks) {
-  begin_run(path("around"), {"sh"});
+  std::string note;
+  begin_run(path("around"), {"sh"}, note);
   ::setenv("STOKER_RUN", path("around").c_str(), 1);
   Meter within({.run = path("not-made")});
   EXPECT_EQ(within.run(), path("around"));

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@
 #include "measure/time.h"
 #include "os/directory_lock.h"
 #include "os/output_file.h"
+#include "os/own_place.h"
 
 namespace stoker {
 namespace {
@@ -39,14 +41,38 @@ Json identity_of(const ScaleOptions& options) {
           {"hook", options.hook},       {"pattern", options.pattern}};
 }
 
-std::string make_directory(const std::string& wanted) {
+/// Runs are removed and logs overwritten there, so it must be ours: what another user had put into
+/// it could lead elsewhere.
+std::string make_directory(const ScaleOptions& options) {
+  const std::string& wanted = options.directory;
   if (!wanted.empty()) {
-    make_directories(wanted);
+    make_directories(fs::path(wanted).parent_path().string());
+    if (::mkdir(wanted.c_str(), 0755) != 0 && errno != EEXIST) {
+      throw system_error(wanted, "cannot create directory", errno);
+    }
+    if (const std::string why = why_not_mine(wanted); !why.empty()) {
+      throw Error(
+          ErrorKind::permission,
+          fmt::format(
+              "--output '{}': {}: another user could replace what is "
+              "recorded there; take another directory, or `chmod go-w` it where it is yours",
+              printable(wanted), why));
+    }
     return wanted;
   }
-  make_directories("stoker-scale");
-  return make_run_directory(fmt::format("stoker-scale/{:%Y%m%d-%H%M%S}-{}",
-                                        fmt::localtime(std::time(nullptr)), ::getpid()));
+  const OwnPlace place = make_own_place("scale");
+  std::string note;
+  const std::string made =
+      make_run_directory(fmt::format("{}/{:%Y%m%d-%H%M%S}-{}", place.path,
+                                     fmt::localtime(std::time(nullptr)), ::getpid()),
+                         note);
+  if (!place.instead.empty() && options.each_note) {
+    options.each_note(
+        fmt::format("the runs are recorded in {}: another user could replace them "
+                    "here, because {}; --output DIR chooses a place",
+                    printable(made), place.instead));
+  }
+  return made;
 }
 
 Json read_plan(const std::string& directory) {
@@ -144,8 +170,8 @@ void write_plan(const ScalePlan& plan) {
 class Log {
  public:
   explicit Log(const std::string& path)
-      : descriptor_(
-            ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666)) {
+      : descriptor_(::open(
+            path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666)) {
     if (descriptor_ < 0) throw system_error(path, "cannot be made", errno);
   }
   ~Log() { ::close(descriptor_); }
@@ -170,6 +196,7 @@ void run_one(const ScalePlan& plan, ScaleRun& run) {
   time.environment = environment_at(options.command, options.axis, run.n, plan.gpus);
   if (options.pin) time.cores = cores_at(options.axis, run.n);
   time.output = log.descriptor();
+  time.each_note = options.each_note;
   const RunInfo info = time_command(time);
   if (info.asked_to_stop) {  // also where it ended well: it may have done less than its work
     fs::remove_all(run.directory);
@@ -221,6 +248,32 @@ std::vector<ScaleWidth> widths_of(const ScalePlan& plan, const ScaleResult& resu
   return widths;
 }
 
+/// Each width is run by a job of its own, and one that fails ends no other.
+void tell_what_is_missing(const ScalePlan& plan, ScaleResult& result) {
+  for (const uint64_t n : plan.options.widths) {
+    const auto counts = [&](bool done) {
+      return std::count_if(plan.runs.begin(), plan.runs.end(),
+                           [&](const ScaleRun& run) { return run.n == n && run.done == done; });
+    };
+    const auto failed = std::find_if(plan.runs.begin(), plan.runs.end(), [&](const ScaleRun& run) {
+      return run.n == n && !run.done && run.exit_status != 0;
+    });
+    const ScaleAxis axis = plan.options.axis;
+    const std::string width = fmt::format("{} {}", n, n == 1 ? unit_of(axis) : name_of(axis));
+    if (failed != plan.runs.end()) {
+      result.remarks.push_back(
+          fmt::format("{} failed with exit status {}: {}.log has what was "
+                      "written.",
+                      width, failed->exit_status, printable(failed->directory)));
+      if (result.runs.empty() && !result.failed) result.failed = *failed;
+    } else if (counts(false) > 0) {
+      result.remarks.push_back(fmt::format("{}: {} of {} runs {} not recorded.", width,
+                                           counts(false), counts(true) + counts(false),
+                                           counts(false) == 1 ? "was" : "were"));
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<Interval> told_rate(const Run& run, const RunSummary& summary) {
@@ -239,7 +292,7 @@ ScalePlan plan_scale(const ScaleOptions& options) {
   for (const uint64_t n : widths) command_at(options.command, options.axis, n);
   std::sort(widths.begin(), widths.end());
   look_at_gpus(plan);
-  plan.options.directory = make_directory(options.directory);
+  plan.options.directory = make_directory(options);
   const std::string& directory = plan.options.directory;
   const DirectoryLock lock(directory,
                            options.only ? DirectoryLock::Wait::yes : DirectoryLock::Wait::no);
@@ -314,6 +367,7 @@ ScaleResult scale_result(const ScalePlan& plan) {
     result.remarks.push_back(fmt::format("1 {} was not measured: it is taken to be a share of {}.",
                                          unit_of(plan.options.axis), result.widths.front().n));
   }
+  if (plan.options.only == 0) tell_what_is_missing(plan, result);
   if (hosts.size() > 1) {
     result.remarks.push_back(fmt::format("The runs are of different hosts, which may differ: {}.",
                                          fmt::join(hosts, ", ")));

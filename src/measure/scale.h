@@ -49,6 +49,7 @@ struct ScaleOptions {
   /// Runs this width alone, beside others who run theirs; 0: none, only what is there is told.
   std::optional<uint64_t> only;
   std::function<void(const ScaleRun&run, size_t number, size_t all)> each_begin, each_end;
+  std::function<void(const std::string& note)> each_note;  // as TimeOptions has it
 };
 
 /// What was settled before the first run.

@@ -23,14 +23,15 @@
 #include "measure/tree_watch.h"
 #include "os/node.h"
 #include "os/output_file.h"
+#include "os/own_place.h"
 
 namespace stoker {
-namespace {}  // namespace
 
-RunInfo begin_run(const std::string& directory, const std::vector<std::string>& command) {
+RunInfo begin_run(const std::string& directory, const std::vector<std::string>& command,
+                  std::string& note) {
   RunInfo info;
   info.command = command;
-  info.directory = make_run_directory(directory);
+  info.directory = make_run_directory(directory, note);
   info.version = STOKER_VERSION;
   info.host = host_name();
   info.pid = ::getpid();
@@ -189,13 +190,15 @@ std::map<std::string, std::string> environment_for(const TimeOptions& options,
   std::map<std::string, std::string> changes = options.environment;
   changes["STOKER_RUN"] = info.directory;
   if (options.hook) {
-    if (info.directory.find(':') != std::string::npos) {
+    std::string note;
+    const std::string directory = write_hook_files(info.directory, note);
+    if (directory.find(':') != std::string::npos) {
       throw CannotRun(ErrorKind::usage,
-                      fmt::format("{}: a run whose path has a ':' cannot be found by "
-                                  "Python: choose another (--run), or --no-hook",
-                                  printable(info.directory)));
+                      fmt::format("{}: a path with a ':' cannot be found by Python: choose another "
+                                  "for the run (--run), or --no-hook",
+                                  printable(directory)));
     }
-    const std::string directory = write_hook_files(info.directory);
+    if (!note.empty() && options.each_note) options.each_note(note);
     const std::string before = environment("PYTHONPATH");
     changes["PYTHONPATH"] = before.empty() ? directory : directory + ":" + before;
   }
@@ -204,17 +207,24 @@ std::map<std::string, std::string> environment_for(const TimeOptions& options,
 
 }  // namespace
 
-std::string make_run_directory(const std::string& wanted) {
+std::string make_run_directory(const std::string& wanted, std::string& note) {
   std::string path = wanted;
   if (path.empty()) {
-    path = fmt::format("stoker-runs/{:%Y%m%d-%H%M%S}-{}", fmt::localtime(std::time(nullptr)),
+    const OwnPlace place = make_own_place("runs");
+    path = fmt::format("{}/{:%Y%m%d-%H%M%S}-{}", place.path, fmt::localtime(std::time(nullptr)),
                        ::getpid());
+    if (!place.instead.empty()) {
+      note = fmt::format(
+          "the run is recorded in {}: another user could replace it here, because "
+          "{}; --run DIR chooses a place",
+          printable(path), place.instead);
+    }
   }
   if (const size_t slash = path.find_last_of('/'); slash != std::string::npos && slash > 0) {
     make_directories(path.substr(0, slash));
   }
   // Two at once must not share one: whoever makes it has it.
-  for (int i = 2; ::mkdir(path.c_str(), 0777) != 0; ++i) {
+  for (int i = 2; ::mkdir(path.c_str(), 0755) != 0; ++i) {
     if (errno != EEXIST || !wanted.empty() || i > 1000) {
       throw system_error(
           path,
@@ -229,6 +239,13 @@ std::string make_run_directory(const std::string& wanted) {
 }
 
 namespace {
+
+RunInfo begin_noted(const TimeOptions& options) {
+  std::string note;
+  RunInfo begun = begin_run(options.directory, options.command, note);
+  if (!note.empty() && options.each_note) options.each_note(note);
+  return begun;
+}
 
 RunInfo run_to_its_end(const TimeOptions& options, RunInfo info) {
   Output output(options, info);
@@ -268,7 +285,7 @@ RunInfo run_to_its_end(const TimeOptions& options, RunInfo info) {
 }  // namespace
 
 RunInfo time_command(const TimeOptions& options) {
-  RunInfo begun = begin_run(options.directory, options.command);
+  RunInfo begun = begin_noted(options);
   if (!options.cores.empty()) begun.cores = static_cast<uint32_t>(options.cores.size());
   const auto gpus = options.environment.find("CUDA_VISIBLE_DEVICES");
   if (gpus != options.environment.end()) begun.visible_gpus = gpus->second;
@@ -285,7 +302,7 @@ RunInfo time_attached(pid_t pid, const TimeOptions& options, const Progress& pro
   if (::kill(pid, 0) != 0 && errno != EPERM) {
     throw Error(ErrorKind::not_found, fmt::format("there is no process {}", pid));
   }
-  RunInfo info = begin_run(options.directory, options.command);
+  RunInfo info = begin_noted(options);
   TreeWatch watch(pid, false, options.interval_s, info);
   while (!progress.stop.load() && (::kill(pid, 0) == 0 || errno == EPERM)) {
     const double left = watch.next_look_s() - watch.seconds_since_begin();

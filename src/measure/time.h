@@ -14,7 +14,7 @@ namespace stoker {
 /// How a command is run and measured.
 struct TimeOptions {
   std::vector<std::string> command;
-  std::string directory;     // of the run; must not exist; empty: one in stoker-runs/
+  std::string directory;     // of the run; must not exist; empty: as make_run_directory() has it
   bool hook = true;          // watch the data iterators of Python frameworks
   std::string pattern;       // a regular expression whose first group is samples a second
   double interval_s = 0.25;  // between two looks at the processes, or more where that costs more
@@ -26,6 +26,9 @@ struct TimeOptions {
   Terminal* terminal = nullptr;
   /// Called after each look, and with whatever is known then.
   std::function<void(const RunInfo&, const ResourceSample&)> each_look;
+  /// Called, before the command is started, with what the user should know: where things went that
+  /// could not go where they were expected.
+  std::function<void(const std::string& note)> each_note;
 };
 
 /// What stands between the command and the real terminal.
@@ -48,9 +51,12 @@ RunInfo time_command(const TimeOptions& options);
 RunInfo time_attached(pid_t pid, const TimeOptions& options, const Progress& progress);
 
 /// Makes the directory of a run, and says in it what is run; time_command() does that itself.
-RunInfo begin_run(const std::string& directory, const std::vector<std::string>& command);
+/// `note` as for make_run_directory().
+RunInfo begin_run(const std::string& directory, const std::vector<std::string>& command,
+                  std::string& note);
 
-/// A new directory stoker-runs/DATE-PID below the current one, or `wanted`, which must not exist.
-std::string make_run_directory(const std::string& wanted);
+/// A new directory in stoker-runs/, or in the user's state directory where others could replace it
+/// here, or `wanted`, which must not exist. `note` says where it is if not in stoker-runs/.
+std::string make_run_directory(const std::string& wanted, std::string& note);
 
 }  // namespace stoker

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <vector>
@@ -33,15 +34,42 @@ std::string host_name() {
   return name;
 }
 
-std::string user_name() {
+std::string name_of_user(uint32_t user) {
   passwd entry{};
   passwd* found = nullptr;
   std::vector<char> room(16384);
-  const uid_t user = ::geteuid();
-  if (::getpwuid_r(user, &entry, room.data(), room.size(), &found) == 0 && found != nullptr) {
-    return entry.pw_name;
+  if (::getpwuid_r(user, &entry, room.data(), room.size(), &found) != 0 || found == nullptr) {
+    return "";
   }
-  return std::to_string(user);
+  return entry.pw_name;
+}
+
+std::string user_name() {
+  const std::string name = name_of_user(::geteuid());
+  return name.empty() ? std::to_string(::geteuid()) : name;
+}
+
+bool is_user(const std::string& name) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> room(16384);
+  if (::getpwnam_r(name.c_str(), &entry, room.data(), room.size(), &found) == 0 &&
+      found != nullptr) {
+    return true;
+  }
+  uid_t number = 0;
+  const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return failed == std::errc() && end == name.data() + name.size() && !name_of_user(number).empty();
+}
+
+bool has_name(uint32_t user, const std::string& name) {
+  const std::string known = name_of_user(user);
+  return (known.empty() ? std::to_string(user) : known) == name;
+}
+
+std::string user_name_of(uint32_t user) {
+  const std::string name = name_of_user(user);
+  return name.empty() ? "user " + std::to_string(user) : name + " (" + std::to_string(user) + ")";
 }
 
 std::string own_program(const std::string& otherwise) {
@@ -78,5 +106,6 @@ std::string below_home(const char* variable, const char* name) {
 
 std::string cache_directory() { return below_home("XDG_CACHE_HOME", ".cache"); }
 std::string config_directory() { return below_home("XDG_CONFIG_HOME", ".config"); }
+std::string state_directory() { return below_home("XDG_STATE_HOME", ".local/state"); }
 
 }  // namespace stoker

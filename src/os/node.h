@@ -18,6 +18,16 @@ std::string host_name();
 /// Who runs this process; its number where it has no name.
 std::string user_name();
 
+/// Whether there is a user of this name, or number.
+bool is_user(const std::string& name);
+/// Whether the user of this number has this name; a number without one is its own name.
+bool has_name(uint32_t user, const std::string& name);
+
+/// Empty where the number has no name.
+std::string name_of_user(uint32_t user);
+/// A user as messages name one: "eve (2003)", or "user 2003" where the number has no name.
+std::string user_name_of(uint32_t user);
+
 /// The path of this program, which other nodes find where its directory is shared; `otherwise`
 /// where it is not known.
 std::string own_program(const std::string& otherwise);
@@ -29,5 +39,7 @@ std::string environment(const char* name);
 std::string cache_directory();
 /// $XDG_CONFIG_HOME, or ~/.config.
 std::string config_directory();
+/// $XDG_STATE_HOME, or ~/.local/state.
+std::string state_directory();
 
 }  // namespace stoker

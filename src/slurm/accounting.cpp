@@ -134,6 +134,11 @@ SlurmJob job_of(const Row& row) {
   job.user = row["User"];
   job.partition = row["Partition"];
   job.state = first_word(row["State"]);
+  constexpr std::string_view kCancelled = "CANCELLED by ";
+  if (row["State"].starts_with(kCancelled)) {
+    const auto user = number(row["State"].substr(kCancelled.size()));
+    if (user) job.cancelled_by = static_cast<uint32_t>(*user);
+  }
   job.nodes = row["NodeList"];
   take_exit_code(job, row["ExitCode"]);
   job.submit = parse_slurm_time(row["Submit"]);
@@ -153,6 +158,7 @@ SlurmJob job_of(const Row& row) {
   if (!job.asked.gpus) job.asked.gpus = gres_gpus(row["ReqGRES"]);
   const std::string_view memory = row["ReqMem"];
   job.memory_per_core = !memory.empty() && memory.back() == 'c';
+  job.memory_basis_known = job.memory_per_core || (!memory.empty() && memory.back() == 'n');
   const std::string_view granted = row["AllocTRES"];
   job.granted = {tres_number(granted, "node"), tres_number(granted, "cpu"),
                  tres_number(granted, "mem"), tres_gpus(granted)};

@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "os/file_system.h"
+#include "os/node.h"
+#include "os/safe_directory.h"
 
 namespace stoker {
 namespace {
@@ -87,7 +88,10 @@ std::vector<JobFinding> array_findings(const std::vector<JobPart>& tasks) {
   const bool completed = std::all_of(tasks.begin(), tasks.end(), [](const JobPart& part) {
     return part.job.state == "COMPLETED";
   });
-  neediest.state = completed ? "COMPLETED" : "RUNNING";
+  const bool going_on = std::any_of(tasks.begin(), tasks.end(), [](const JobPart& part) {
+    return part.job.active() || part.job.pending();
+  });
+  neediest.state = completed ? "COMPLETED" : (going_on ? "RUNNING" : kMixed);
   JobUse most = use_of_all(tasks, false);
   most.cpu_share.reset();
   for (const JobPart& part : tasks) {
@@ -97,19 +101,31 @@ std::vector<JobFinding> array_findings(const std::vector<JobPart>& tasks) {
   return job_findings(neediest, most);
 }
 
-std::vector<JobRun> runs_of(const SlurmJob& job, const std::string& given) {
+/// Directories in which runs of a job are looked for: what another user has put there, saying that
+/// it is of this job, is left out.
+std::vector<std::string> directories_of_runs(const SlurmJob& job) {
+  std::vector<std::string> places;
+  if (!job.work_dir.empty()) places.push_back(job.work_dir + "/stoker-runs");
+  // Where they go if others could replace them there.
+  if (job.user == user_name()) places.push_back(state_directory() + "/stoker/runs");
   std::vector<std::string> directories;
-  if (!given.empty()) {
-    directories.push_back(given);
-  } else if (!job.work_dir.empty()) {
-    const std::string where = job.work_dir + "/stoker-runs";
+  for (const std::string& place : places) {
     try {
-      for (const DirectoryEntry& entry : real_file_system().list(where)) {
-        directories.push_back(where + "/" + entry.name);
+      const SafeDirectory directory(place);
+      for (const DirectoryEntry& entry : directory.list()) {
+        const auto owner = directory.ownership(entry.name);
+        if (owner && has_name(owner->user, job.user))
+          directories.push_back(place + "/" + entry.name);
       }
     } catch (const Error&) {  // not there, or not for us
     }
   }
+  return directories;
+}
+
+std::vector<JobRun> runs_of(const SlurmJob& job, const std::string& given) {
+  const std::vector<std::string> directories =
+      given.empty() ? directories_of_runs(job) : std::vector<std::string>{given};
   std::vector<JobRun> runs;
   for (const std::string& directory : directories) {
     try {

@@ -54,6 +54,9 @@ struct JobReport {
   std::vector<JobRun> runs;
 };
 
+/// The state of an array whose tasks have all ended, some well and some not.
+inline constexpr const char* kMixed = "MIXED";
+
 JobUse use_of(const SlurmJob& job);
 /// What to change in the job script, most wasteful first.
 std::vector<JobFinding> job_findings(const SlurmJob& job, const JobUse& use);
@@ -67,5 +70,7 @@ JobReport user_jobs(const std::string& user, unsigned days, const SlurmRunner& r
 /// What --json prints.
 Json job_document(const JobReport& report);
 Json user_jobs_document(const JobReport& report);
+/// Of several jobs: what job_document() made of each, and why there is none of others.
+Json jobs_document(const std::vector<Json>& documents, const std::vector<std::string>& failures);
 
 }  // namespace stoker

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "measure/run_document.h"
+#include "os/node.h"
 #include "results/document.h"
 #include "slurm/job.h"
 #include "slurm/text.h"
@@ -71,6 +72,11 @@ Json step_object(const SlurmStep& step) {
           {"written_bytes", or_null(step.written)}};
 }
 
+Json cancelled_object(const SlurmJob& job) {
+  if (!job.cancelled_by) return nullptr;
+  return {{"uid", *job.cancelled_by}, {"user", text_or_null(name_of_user(*job.cancelled_by))}};
+}
+
 Json part_object(const JobPart& part) {
   const SlurmJob& job = part.job;
   Json asked = resources(job.asked);
@@ -83,6 +89,7 @@ Json part_object(const JobPart& part) {
                {"state", job.state},
                {"state_in_words", state_in_words(job.state)},
                {"reason", text_or_null(reason_in_words(job.reason))},
+               {"cancelled_by", cancelled_object(job)},
                {"exit_status", job.exit_status},
                {"signal", job.signal},
                {"nodes", expand_nodes(job.nodes)},
@@ -122,6 +129,14 @@ Json job_document(const JobReport& report) {
   json["runs"] = Json::array();
   for (const JobRun& run : report.runs) json["runs"].push_back(run_document(run.run, run.summary));
   json["notes"] = report.notes;
+  return json;
+}
+
+Json jobs_document(const std::vector<Json>& documents, const std::vector<std::string>& failures) {
+  Json json = document_header("job");
+  json["kind"] = "list";
+  json["jobs"] = documents;
+  json["notes"] = failures;
   return json;
 }
 

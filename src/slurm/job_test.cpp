@@ -92,7 +92,8 @@ TEST(SlurmJobs, Of20) {
   EXPECT_EQ(use.memory_per_node, 2 * 2147483648 + 10485760 + 1048576);
   // Cancelled: how long it takes is not known. Four tasks, two cores busy for each.
   EXPECT_EQ(lines_of(job_findings(job, use)),
-            (std::vector<std::string>{"#SBATCH --mem=7G", "#SBATCH --ntasks=4 --cpus-per-task=2"}));
+            (std::vector<std::string>{"#SBATCH --ntasks=4 --cpus-per-task=2 --mem-per-cpu=1792M",
+                                      "#SBATCH --ntasks=4 --cpus-per-task=2 --mem-per-cpu=1792M"}));
 }
 
 TEST(SlurmJobs, Of24) {
@@ -182,13 +183,57 @@ std::string memory_advice(const SlurmJob& job) {
 
 TEST(SlurmJobs, MemoryToAskFor) {
   const SlurmJob job = job_with(64'000'000'000, 3'100'000'000);
-  EXPECT_EQ(job_findings(job, use_of(job)).at(0).what, "asked 64.0 GB, peak 3.10 GB");
+  EXPECT_EQ(job_findings(job, use_of(job)).at(0).what,
+            "asked 59.6 GiB, peak 2.89 GiB (in place of --mem-per-cpu, if the script has that)");
   EXPECT_EQ(memory_advice(job), "5G");
   constexpr uint64_t kGibi = uint64_t{1} << 30;
   EXPECT_EQ(memory_advice(job_with(500 * kGibi, 1)), "1G");
   EXPECT_EQ(memory_advice(job_with(500 * kGibi, 8 * kGibi)), "12G");
   EXPECT_EQ(memory_advice(job_with(500 * kGibi, 20 * kGibi)), "24G");
   EXPECT_EQ(memory_advice(job_with(500 * kGibi, 100 * kGibi)), "120G");
+}
+
+TEST(SlurmJobs, MemoryForEachCore) {
+  constexpr uint64_t kGibi = uint64_t{1} << 30;
+  SlurmJob job = job_with(64 * kGibi, 8 * kGibi);
+  job.granted.cores = 4;
+  job.memory_basis_known = job.memory_per_core = true;
+  // 12 GiB, as --mem would say, for the four cores that it has.
+  const std::vector<JobFinding> findings = job_findings(job, use_of(job));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].what, "asked 64 GiB, peak 8 GiB");
+  EXPECT_EQ(findings[0].line, "#SBATCH --mem-per-cpu=3072M");
+  // And for the one that it needs: fewer cores alone would be less memory.
+  job.steps[0].cpu_s = 900;
+  EXPECT_EQ(
+      lines_of(job_findings(job, use_of(job))),
+      (std::vector<std::string>{"#SBATCH --ntasks=1 --cpus-per-task=1 --mem-per-cpu=12288M",
+                                "#SBATCH --ntasks=1 --cpus-per-task=1 --mem-per-cpu=12288M"}));
+}
+
+TEST(SlurmJobs, WhatRunsHasNotShownWhatItNeeds) {
+  constexpr uint64_t kGibi = uint64_t{1} << 30;
+  SlurmJob job = job_with(64 * kGibi, 8 * kGibi, "RUNNING");
+  job.granted.cores = 4;
+  job.steps[0].cpu_s = 900;
+  const std::vector<JobFinding> findings = job_findings(job, use_of(job));
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].what, "asked 64 GiB, peak 8 GiB so far");
+  EXPECT_EQ(findings[1].what, "asked 4 cores, 0.9 busy on average so far");
+  EXPECT_EQ(lines_of(findings), (std::vector<std::string>{"", ""}));
+  // More than it has had already it certainly needs.
+  job = job_with(8 * kGibi, 8 * kGibi, "RUNNING");
+  EXPECT_EQ(memory_advice(job), "12G");
+}
+
+TEST(SlurmJobs, WhoCancelledIt) {
+  std::string text = recorded("22.05.8-recorded-sacct.txt");
+  const size_t state = text.find("COMPLETED");
+  text.replace(state, 9, "CANCELLED by 0");
+  size_t left_out = 0;
+  const SlurmJob job = jobs_from_accounting(text, left_out).at(0);
+  EXPECT_EQ(job.state, "CANCELLED");
+  EXPECT_EQ(job.cancelled_by, 0U);
 }
 
 TEST(SlurmJobs, MemoryThatWasNotEnough) {

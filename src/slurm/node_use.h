@@ -52,10 +52,13 @@ class NodeWatch {
   std::vector<NodeUse> next(double seconds);
   /// False once it has ended: the job is over, or the site does not allow it.
   bool runs() const { return output_ >= 0; }
+  /// The first thing that srun complained about; empty where it did not.
+  std::string errors();
 
  private:
   pid_t child_ = -1;
-  int output_ = -1;
+  int output_ = -1, errors_ = -1;
+  std::string complaints_;
   std::string begun_;  // of a line
 };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "os/node.h"
 #include "os/spawn.h"
@@ -13,8 +14,13 @@
 
 namespace stoker {
 NodeWatch::NodeWatch(const std::string& job, size_t nodes, unsigned every_s) {
-  int ends[2];
+  int ends[2], error_ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
+  if (::pipe2(error_ends, O_CLOEXEC) != 0) {
+    ::close(ends[0]);
+    ::close(ends[1]);
+    return;
+  }
   const std::vector<std::string> words = {"srun",
                                           "--overlap",
                                           "--jobid=" + job,
@@ -32,10 +38,15 @@ NodeWatch::NodeWatch(const std::string& job, size_t nodes, unsigned every_s) {
                                           "job",
                                           "--here",
                                           fmt::format("--every={}", every_s)};
-  const int failed = spawn(words, {.output = ends[1], .silent = true, .own_group = true}, child_);
+  const int failed =
+      spawn(words, {.output = ends[1], .errors = error_ends[1], .own_group = true}, child_);
   ::close(ends[1]);
+  ::close(error_ends[1]);
+  errors_ = error_ends[0];
+  ::fcntl(errors_, F_SETFL, O_NONBLOCK);
   if (failed != 0) {
     child_ = -1;
+    complaints_ = std::strerror(failed);
     ::close(ends[0]);
     return;
   }
@@ -44,13 +55,24 @@ NodeWatch::NodeWatch(const std::string& job, size_t nodes, unsigned every_s) {
 
 NodeWatch::~NodeWatch() {
   if (output_ >= 0) ::close(output_);
+  if (errors_ >= 0) ::close(errors_);
   if (child_ < 0) return;
   ::kill(child_, SIGTERM);
   wait_for_end(child_);
 }
 
+std::string NodeWatch::errors() {
+  constexpr size_t kMost = 1 << 16;  // more is read, so that srun does not wait, and forgotten
+  char piece[4096];
+  for (ssize_t got = 0; (got = ::read(errors_, piece, sizeof piece)) > 0;) {
+    if (complaints_.size() < kMost) complaints_.append(piece, static_cast<size_t>(got));
+  }
+  return complaints_.substr(0, complaints_.find('\n'));
+}
+
 std::vector<NodeUse> NodeWatch::next(double seconds) {
   std::vector<NodeUse> uses;
+  errors();
   pollfd waiting{output_, POLLIN, 0};
   if (::poll(&waiting, 1, static_cast<int>(seconds * 1000)) <= 0 || output_ < 0) return uses;
   char piece[65536];

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "os/node.h"
 #include "os/slurm_answer.h"
 #include "slurm/accounting.h"
 #include "slurm/text.h"
@@ -59,17 +60,45 @@ std::vector<SlurmJob> ask_queue(const std::vector<std::string>& which, const Slu
   return jobs_from_queue(answer.output, left_out);
 }
 
-/// A text that the user chose, of one job: all of what the command says, newlines included.
-std::string ask_text(const std::string& raw_id, const std::string& column,
-                     const std::string& letter, const SlurmRunner& run) {
-  const auto clean = [](std::string text) {
-    if (!text.empty() && text.back() == '\n') text.pop_back();
-    return text;
+/// A text that the user chose, of one job: all of what the command says, newlines included. Asked
+/// about one task or component: the number of the last task, and of the first component, is that of
+/// all of them, which would each say it.
+std::string ask_text(const SlurmJob& job, const std::string& column, const std::string& letter,
+                     const SlurmRunner& run) {
+  const std::string one = job.id.find('[') == std::string::npos ? job.id : job.raw_id;
+  const auto said = [&](const std::vector<std::string>& words) {
+    CommandAnswer answer = run(words);
+    if (answer.status != 0) return std::string();
+    if (!answer.output.empty() && answer.output.back() == '\n') answer.output.pop_back();
+    return std::move(answer.output);
   };
-  const CommandAnswer queue = run({"squeue", "-h", "-t", "all", "-j", raw_id, "-o", "%" + letter});
-  if (queue.status == 0 && !queue.output.empty()) return clean(queue.output);
-  const CommandAnswer answer = run({"sacct", "-X", "-n", "-P", "-j", raw_id, "-o", column});
-  return answer.status == 0 ? clean(answer.output) : "";
+  const std::vector<std::string> queue = {"squeue", "-h", "-t", "all",
+                                          "-j",     one,  "-o", "%" + letter};
+  const std::vector<std::string> accounting = {"sacct", "-X", "-n", "-P", "-j", one, "-o", column};
+  // squeue shows all components, whichever it is asked for.
+  const bool component = one.find('+') != std::string::npos;
+  const std::string text = said(component ? accounting : queue);
+  return text.empty() ? said(component ? queue : accounting) : text;
+}
+
+/// Whether --mem-per-cpu was asked for: releases since 21.08 do not say it in sacct's columns. The
+/// controller knows for some minutes, and where a site stores it, the command line or the script.
+void ask_memory_basis(SlurmJob& job, const SlurmRunner& run) {
+  if (job.memory_basis_known) return;
+  const auto told = [&](const std::string& text, const char* core, const char* node) {
+    // Memory for each GPU is a third way, of which there is no advice.
+    static const std::regex per_gpu("--mem-per-gpu|MemPerTres=");
+    if (std::regex_search(text, per_gpu)) return true;
+    job.memory_per_core = std::regex_search(text, std::regex(core));
+    job.memory_basis_known = job.memory_per_core || std::regex_search(text, std::regex(node));
+    return job.memory_basis_known;
+  };
+  const CommandAnswer now = run({"scontrol", "show", "job", job.raw_id});
+  if (now.status == 0 && told(now.output, " MinMemoryCPU=", " MinMemoryNode=")) return;
+  const CommandAnswer line = run({"sacct", "-X", "-n", "-P", "-j", job.raw_id, "-o", "SubmitLine"});
+  if (line.status == 0 && told(line.output, "--mem-per-cpu", "--mem[= ]")) return;
+  const CommandAnswer script = run({"sacct", "-B", "-j", job.raw_id});
+  if (script.status == 0) told(script.output, "--mem-per-cpu", "#!");
 }
 
 /// Accounting hears of a job in pieces, a little later.
@@ -97,12 +126,36 @@ void ask_names(std::vector<SlurmJob>& jobs, const std::vector<std::string>& whic
   }
 }
 
+/// Tasks that wait are one row of sacct, "123_[5-9]", and many of squeue: as many jobs.
+void part_waiting_tasks(std::vector<SlurmJob>& jobs, const std::vector<SlurmJob>& queue) {
+  std::vector<SlurmJob> parted;
+  for (const SlurmJob& job : jobs) {
+    bool found = false;
+    for (const SlurmJob& task : queue) {
+      if (job.id.find('[') == std::string::npos || !task.pending()) continue;
+      if (task.family() != job.family() || task.id.find('[') != std::string::npos) continue;
+      parted.push_back(job);
+      parted.back().id = task.id;
+      found = true;
+    }
+    if (!found) parted.push_back(job);
+  }
+  jobs = std::move(parted);
+}
+
 /// The queue knows first what changes: state, reason, when a job will start.
-void take_from_queue(std::vector<SlurmJob>& jobs, const std::vector<SlurmJob>& queue) {
+void take_from_queue(std::vector<SlurmJob>& jobs, const std::vector<SlurmJob>& queue,
+                     bool each_task) {
+  if (each_task) part_waiting_tasks(jobs, queue);
   for (const SlurmJob& now : queue) {
-    const auto known = std::find_if(jobs.begin(), jobs.end(), [&](const SlurmJob& job) {
-      return job.raw_id == now.raw_id || job.id == now.id;
-    });
+    // All tasks that wait have the array's number.
+    auto known = std::find_if(jobs.begin(), jobs.end(),
+                              [&](const SlurmJob& job) { return job.id == now.id; });
+    if (known == jobs.end()) {
+      known = std::find_if(jobs.begin(), jobs.end(), [&](const SlurmJob& job) {
+        return job.raw_id == now.raw_id && (!each_task || job.id.find('_') == std::string::npos);
+      });
+    }
     if (known == jobs.end()) {
       // Tasks that wait are one row of sacct, "123_[5-9]", and many of squeue.
       const bool waiting = std::any_of(jobs.begin(), jobs.end(), [&](const SlurmJob& job) {
@@ -173,7 +226,7 @@ SlurmJobs query_job(const std::string& id, const SlurmRunner& run) {
   require_slurm(run);
   SlurmJobs answer;
   answer.jobs = ask_accounting({"-j", id}, run, answer.notes);
-  take_from_queue(answer.jobs, ask_queue({"-j", id}, run));
+  take_from_queue(answer.jobs, ask_queue({"-j", id}, run), true);
   if (answer.jobs.empty()) {
     throw Error(
         ErrorKind::not_found,
@@ -187,11 +240,18 @@ SlurmJobs query_job(const std::string& id, const SlurmRunner& run) {
     if (job.active() && asked++ < kMostAsked) ask_running(job, run, answer.notes);
   }
   SlurmJob& first = answer.jobs.front();
-  first.name = ask_text(first.raw_id, "JobName", "j", run);
-  first.work_dir = ask_text(first.raw_id, "WorkDir", "Z", run);
+  first.name = ask_text(first, "JobName", "j", run);
+  first.work_dir = ask_text(first, "WorkDir", "Z", run);
+  if (!first.pending()) ask_memory_basis(first, run);
   for (SlurmJob& job : answer.jobs) {
     job.name = first.name;
     job.work_dir = first.work_dir;
+    // The components of a heterogeneous job may each ask in another way.
+    if (job.id.find('+') != std::string::npos && !job.pending()) ask_memory_basis(job, run);
+    if (job.id.find('_') != std::string::npos) {
+      job.memory_basis_known = first.memory_basis_known;
+      job.memory_per_core = first.memory_per_core;
+    }
   }
   return answer;
 }
@@ -202,7 +262,12 @@ SlurmJobs query_user_jobs(const std::string& user, unsigned days, const SlurmRun
   const std::vector<std::string> which = {"-u", user, "-S", fmt::format("now-{}days", days)};
   answer.jobs = ask_accounting(which, run, answer.notes);
   if (!answer.jobs.empty()) ask_names(answer.jobs, which, run);
-  take_from_queue(answer.jobs, ask_queue({"-u", user}, run));
+  take_from_queue(answer.jobs, ask_queue({"-u", user}, run), false);
+  if (answer.jobs.empty() && !is_user(user)) {
+    throw Error(ErrorKind::not_found,
+                fmt::format("there is no user '{}' here, and no job of such a user is known",
+                            printable(user)));
+  }
   return answer;
 }
 

@@ -39,7 +39,9 @@ struct SlurmJob {
   std::optional<int64_t> submit, eligible, start, end;
   std::optional<double> elapsed_s;
   std::optional<double> limit_s;  // infinity: none
-  bool memory_per_core = false;   // asked for with --mem-per-cpu
+  // How memory was asked for, which sbatch takes in one way only: --mem, or --mem-per-cpu.
+  bool memory_basis_known = false, memory_per_core = false;
+  std::optional<uint32_t> cancelled_by;  // number of the user
   SlurmResources asked, granted;
   std::vector<SlurmStep> steps;
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <ctime>
@@ -129,6 +131,37 @@ std::string slurm_duration(uint64_t seconds) {
   const std::string clock =
       fmt::format("{:02}:{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
   return seconds < 86400 ? clock : fmt::format("{}-{}", seconds / 86400, clock);
+}
+
+std::string slurm_size(uint64_t bytes) {
+  constexpr std::array<std::string_view, 7> kUnits = {"B",   "KiB", "MiB", "GiB",
+                                                      "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1023.5 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  const int digits = value == std::floor(value) || value >= 99.95 ? 0 : (value < 9.995 ? 2 : 1);
+  return fmt::format("{:.{}f} {}", value, digits, kUnits[unit]);
+}
+
+uint64_t array_tasks(std::string_view id) {
+  const size_t open = id.find('[');
+  if (open == std::string_view::npos) return 1;
+  std::string_view ranges = id.substr(open + 1);
+  ranges = ranges.substr(0, ranges.find_first_of("]%"));
+  uint64_t tasks = 0;
+  for (const std::string_view range : split(ranges, ',')) {
+    const size_t dash = range.find('-');
+    const size_t colon = std::min(range.find(':'), range.size());
+    const auto first = whole_text<uint64_t>(range.substr(0, std::min(dash, colon)));
+    const auto last = dash == std::string_view::npos
+                          ? first
+                          : whole_text<uint64_t>(range.substr(dash + 1, colon - dash - 1));
+    const auto step = colon == range.size() ? std::optional<uint64_t>(1)
+                                            : whole_text<uint64_t>(range.substr(colon + 1));
+    if (!first || !last || *last < *first) continue;
+    tasks += (*last - *first) / std::max<uint64_t>(step.value_or(1), 1) + 1;
+  }
+  return std::max<uint64_t>(tasks, 1);
 }
 
 SlurmTable::SlurmTable(std::string_view text) {

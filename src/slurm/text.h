@@ -30,6 +30,11 @@ std::vector<std::string> expand_nodes(std::string_view text, size_t most = 4096)
 /// A duration as --time takes it: "1-02:30:00", "00:45:00".
 std::string slurm_duration(uint64_t seconds);
 
+/// A size in the units of Slurm, which are binary: "4 GiB" is what --mem=4G asks for.
+std::string slurm_size(uint64_t bytes);
+/// How many tasks of an array an id stands for: 1 for "123_4", 6 for "123_[5-9,12%2]".
+uint64_t array_tasks(std::string_view id);
+
 /// Lines of columns that the first line names.
 class SlurmTable {
  public:

@@ -8,6 +8,25 @@
 namespace stoker {
 namespace {
 
+TEST(SlurmText, Sizes) {
+  EXPECT_EQ(slurm_size(0), "0 B");
+  EXPECT_EQ(slurm_size(uint64_t{4} << 30), "4 GiB");
+  EXPECT_EQ(slurm_size(uint64_t{300} << 20), "300 MiB");
+  EXPECT_EQ(slurm_size(1'524'178'944), "1.42 GiB");
+  EXPECT_EQ(slurm_size(uint64_t{1023} << 20), "1023 MiB");
+  EXPECT_EQ(slurm_size((uint64_t{64} << 30) + (uint64_t{600} << 20)), "64.6 GiB");
+}
+
+TEST(SlurmText, TasksOfAnArray) {
+  EXPECT_EQ(array_tasks("123"), 1U);
+  EXPECT_EQ(array_tasks("123_4"), 1U);
+  EXPECT_EQ(array_tasks("123_[1-10]"), 10U);
+  EXPECT_EQ(array_tasks("123_[5-9,12%2]"), 6U);
+  EXPECT_EQ(array_tasks("123_[1-9:2]"), 5U);
+  EXPECT_EQ(array_tasks("123_[7]"), 1U);
+  EXPECT_EQ(array_tasks("123_[x"), 1U);
+}
+
 TEST(SlurmText, Durations) {
   EXPECT_DOUBLE_EQ(*parse_slurm_duration("00:13.338"), 13.338);
   EXPECT_DOUBLE_EQ(*parse_slurm_duration("01:02:03"), 3723);

@@ -4,6 +4,7 @@
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -210,6 +211,51 @@ def test_width_that_fails_does_not_spoil_the_others(cluster, place):
     line = ["scale", "--threads", "1,2", "--repeat", 1, "--pattern", "rate: ([0-9.]+)", "--slurm", "--json", "--"]
     found = cluster.stoker(*line, *command, cwd=place, timeout=120).json
     assert [width["n"] for width in found["points"]] == [1]
+    assert any(remark.startswith("2 threads failed with exit status 1: ") for remark in found["remarks"])
+
+
+@pytest.mark.parametrize(("command", "status"), [(["false"], 1), (["/nosuch/prog"], 127)])
+def test_sweep_whose_every_run_fails(cluster, place, command, status):
+    line = ["scale", "--threads", "1,2", "--repeat", 1, "--slurm", "--", *command]
+    finished = cluster.stoker(*line, cwd=place, timeout=120, status=status)
+    assert re.search(r"stoker: job \d+: ", finished.stderr)
+    if status == 127:
+        assert "/nosuch/prog: cannot be run: No such file or directory" in finished.stderr
+        assert "1 thread: 1 of 1 runs was not recorded." in finished.stdout
+    else:
+        assert "1 thread failed with exit status 1" in finished.stdout and "2 threads failed" in finished.stdout
+
+
+def test_source_that_is_not_there(cluster, place):
+    finished = cluster.stoker("pack", "nosuch", "packed", "--slurm", cwd=place, timeout=120, status=1)
+    assert re.search(rf"stoker: job \d+: {re.escape(str(place / 'nosuch'))}: .*[Nn]o such file", finished.stderr)
+
+
+@pytest.mark.parametrize("json_too", [False, True])
+def test_command_that_is_not_there(cluster, place, json_too):
+    line = ["time", "--slurm", *(["--json"] if json_too else []), "--", "/nosuch/prog"]
+    finished = cluster.stoker(*line, cwd=place, timeout=120, status=127)
+    message = finished.json["error"]["message"] if json_too else finished.stderr
+    assert re.search(r"job \d+: /nosuch/prog: cannot be run: No such file or directory", message)
+
+
+def test_job_that_its_time_limit_ends(cluster, place):
+    line = ["time", "--slurm", "--time", "1", "--", "sleep", "300"]
+    finished = cluster.stoker(*line, cwd=place, timeout=200, status=1)
+    assert re.search(r"stoker: job \d+ reached its time limit of 1 min 00 s: ask for more with --time; logs", finished.stderr)
+
+
+def test_job_that_somebody_cancels(cluster, place):
+    words = [program(), "time", "--slurm", "--", "sleep", "300"]
+    started = subprocess.Popen(words, env=cluster.environment, cwd=place, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while not list(place.glob("stoker-jobs/*/stoker-time-*.log")):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    (job,) = next(place.glob("stoker-jobs/*/jobs")).read_text().split()
+    cluster.run("scancel", job)
+    assert f"job {job} was cancelled by root (0)" in started.communicate(timeout=90)[1]
+    assert started.returncode == 1
 
 
 def test_time_by_a_job(cluster, place):
