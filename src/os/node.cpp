@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 namespace stoker {
@@ -17,6 +18,16 @@ int64_t clock_ns(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+std::optional<std::string> name_of_user(uid_t user) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> room(16384);
+  if (::getpwuid_r(user, &entry, room.data(), room.size(), &found) != 0 || found == nullptr) {
+    return std::nullopt;
+  }
+  return entry.pw_name;
 }
 
 }  // namespace
@@ -33,15 +44,19 @@ std::string host_name() {
   return name;
 }
 
+std::string node_name() {
+  const std::string name = environment("SLURMD_NODENAME");
+  return name.empty() ? host_name() : name;
+}
+
 std::string user_name() {
-  passwd entry{};
-  passwd* found = nullptr;
-  std::vector<char> room(16384);
   const uid_t user = ::geteuid();
-  if (::getpwuid_r(user, &entry, room.data(), room.size(), &found) == 0 && found != nullptr) {
-    return entry.pw_name;
-  }
-  return std::to_string(user);
+  return name_of_user(user).value_or(std::to_string(user));
+}
+
+std::string user_in_words(uid_t user) {
+  const std::optional<std::string> name = name_of_user(user);
+  return name ? *name + " (" + std::to_string(user) + ")" : "user " + std::to_string(user);
 }
 
 std::string own_program(const std::string& otherwise) {

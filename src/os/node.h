@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 
@@ -14,9 +16,13 @@ int64_t thread_cpu_ns();
 
 /// This host's name; "localhost" where it has none.
 std::string host_name();
+/// The name that Slurm has for this node; the host's outside of a job.
+std::string node_name();
 
 /// Who runs this process; its number where it has no name.
 std::string user_name();
+/// "anna (2003)", or "user 2003" where that number has no name.
+std::string user_in_words(uid_t user);
 
 /// The path of this program, which other nodes find where its directory is shared; `otherwise`
 /// where it is not known.
