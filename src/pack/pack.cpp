@@ -103,10 +103,7 @@ void check_space(const Destination& destination, const Plan& plan, const std::ve
   }
   const uint64_t free = free_space(destination.root);
   if (needed <= free) return;
-  throw Error(ErrorKind::io,
-              fmt::format("{}: {} are needed, {} are free: make room and run again",
-                          printable(destination.root), format_bytes(needed), format_bytes(free)),
-              ENOSPC);
+  throw NoRoom(destination.root, needed, free);
 }
 
 RowIndexWork row_indexes_for(const std::string& directory, const PackOptions& options,
@@ -369,6 +366,14 @@ PackResult pack_all(const Work& work, const PackOptions& options) {
 }
 
 }  // namespace
+
+NoRoom::NoRoom(const std::string& destination, uint64_t needed, uint64_t free)
+    : Error(ErrorKind::io,
+            fmt::format("{}: {} needed, {} free: make room and run again", printable(destination),
+                        format_bytes(needed), format_bytes(free)),
+            ENOSPC),
+      needed_(needed),
+      free_(free) {}
 
 void count_packed(const std::string& destination_path, Progress& progress) {
   const Destination destination(destination_path);

@@ -70,6 +70,17 @@ struct PackResult {
   double seconds = 0;
 };
 
+/// The destination has no room for the shards.
+class NoRoom : public Error {
+ public:
+  NoRoom(const std::string& destination, uint64_t needed, uint64_t free);
+  uint64_t needed() const { return needed_; }
+  uint64_t free() const { return free_; }
+
+ private:
+  uint64_t needed_, free_;
+};
+
 /// Turns the dataset at `source` into shards in the directory `destination`. May be killed at any
 /// moment and run again: it goes on, and the result is that of an undisturbed run, byte for byte,
 /// for any number of jobs.
