@@ -34,9 +34,11 @@ StageOptions options_of(nb::handle place, bool partial, const std::string& group
 }
 
 nb::object stage(nb::handle dataset, nb::handle place, bool partial, const std::string& group,
-                 unsigned jobs) {
+                 unsigned jobs, bool keep, bool verify) {
   const std::string source = to_path(dataset);
   StageOptions options = options_of(place, partial, group, jobs);
+  options.keep = keep;
+  options.verify = verify;
   return to_str(run_interruptible([&](Progress& progress) {
     options.progress = &progress;
     return to_text(stage_document(stoker::stage(source, options)));
@@ -120,9 +122,9 @@ void make(Staging* staging, nb::handle dataset, nb::handle place, bool partial) 
 
 void bind_stage(nb::module_& module) {
   module.def("stage", &stage, nb::arg("dataset"), nb::arg("place").none(), nb::arg("partial"),
-             nb::arg("group"), nb::arg("jobs"),
+             nb::arg("group"), nb::arg("jobs"), nb::arg("keep"), nb::arg("verify"),
              nb::sig("def stage(dataset: object, place: object | None, partial: bool, group: str, "
-                     "jobs: int) -> str"));
+                     "jobs: int, keep: bool, verify: bool) -> str"));
   nb::class_<Staging>(module, "Staging")
       .def("__init__", &make, nb::arg("dataset"), nb::arg("place").none(), nb::arg("partial"),
            nb::sig("def __init__(self, dataset: object, place: object | None, partial: bool) -> "

@@ -40,6 +40,13 @@ class StageResult:
     missing_shards: int
     complete: bool
     verified: bool
+    #: All of that in this call; otherwise some of it when it was staged, at `verified_at` (seconds since 1970) or later.
+    verified_now: bool
+    verified_at: int | None
+    #: Shards that were damaged at the place, and copied again.
+    repaired: tuple[str, ...]
+    #: Another member of the group packed it, and that it is correct is that user's word: the user's number.
+    trusts: int | None
     #: The source's index had no checksums: the copy's has.
     checksums_made: bool
     #: Samples whose bytes in the source are not those that were indexed, as dicts.
@@ -52,11 +59,18 @@ class StageResult:
     def _of(cls, text: str) -> StageResult:
         document = json.loads(text)
         values = {name: document[name] for name in cls.__dataclass_fields__}
-        return cls(**{**values, "faults": tuple(values["faults"])})
+        return cls(**{**values, "faults": tuple(values["faults"]), "repaired": tuple(values["repaired"])})
 
 
 def stage(
-    dataset: Path, place: Path | None = None, *, partial: bool = False, group: str | None = None, jobs: int | None = None
+    dataset: Path,
+    place: Path | None = None,
+    *,
+    partial: bool = False,
+    group: str | None = None,
+    jobs: int | None = None,
+    keep: bool = False,
+    verify: bool = False,
 ) -> StageResult:
     """Bring a dataset near the GPU: to `place`, a directory, or to the place of this node with the most room.
 
@@ -65,9 +79,13 @@ def stage(
     partial: where not all of it fits, what fits; a Loader with stage= reads the rest from the source.
     group: let this group of users read the copy.
     jobs: threads to use.
+    keep: the copy stays after the job that this is part of, until `stoker stage --clean`.
+    verify: read what is there already, and copy again what is damaged.
     """
     return StageResult._of(
-        _core.stage(dataset=dataset, place=place, partial=partial, group=group or "", jobs=_jobs(jobs))
+        _core.stage(
+            dataset=dataset, place=place, partial=partial, group=group or "", jobs=_jobs(jobs), keep=keep, verify=verify
+        )
     )
 
 

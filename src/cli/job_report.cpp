@@ -41,7 +41,7 @@ std::string heading(const JobReport& report, const Style& style) {
     return text + counted(parts, report.kind == "array" ? "task" : "component") + "\n";
   }
   text += fmt::format("\n{}: it {}", job.state, state_in_words(job.state));
-  if (job.cancelled_by) text += " by " + user_name_of(*job.cancelled_by);
+  if (job.cancelled_by) text += " by " + user_in_words(*job.cancelled_by);
   if (const std::string exit = exit_in_words(job); !exit.empty()) text += ", " + exit;
   if (const std::string why = reason_in_words(job.reason); !why.empty()) text += ": " + why;
   text += "\n";

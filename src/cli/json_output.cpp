@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/parallel.h"
+#include "os/node.h"
 
 namespace stoker {
 namespace {
@@ -211,6 +212,7 @@ Json splits_document(std::string_view message, const std::vector<SplitSize>& spl
 
 Json error_document(std::string_view command, ErrorKind kind, std::string_view message) {
   Json json = document_header(command);
+  json["node"] = node_name();
   json["error"] = {{"kind", name_of(kind)}, {"message", message}};
   return json;
 }

@@ -70,7 +70,7 @@ JobFailure failure_of(const SlurmJob& job, const std::string& directory) {
   }
   if (job.state == "CANCELLED") {
     return because(fmt::format("job {} was cancelled{}", job.id,
-                               job.cancelled_by ? " by " + user_name_of(*job.cancelled_by) : ""));
+                               job.cancelled_by ? " by " + user_in_words(*job.cancelled_by) : ""));
   }
   const std::string log = log_of(job.raw_id, directory);
   if (const std::string words = last_words(log); !words.empty()) {

@@ -45,6 +45,8 @@ PlannedJob transfer_job(const Arguments& arguments, const std::string& dataset,
   PlannedJob job{script_for(arguments, "stoker-stage", directory, transfer_defaults()), ""};
   job.script.request.nodes = 1;
   std::vector<std::string> words = staging_words(arguments);
+  // The job that brings it ends at once, and the one that needs it comes later.
+  if (!arguments.flag("--keep")) words.emplace_back("--keep");
   words.insert(words.begin(), own_program("stoker"));
   words.insert(words.end(), {dataset, place});
   job.script.body = body_with_result(directory, words);
@@ -78,6 +80,8 @@ std::vector<std::string> staging_words(const Arguments& arguments) {
   if (arguments.flag("--partial")) words.emplace_back("--partial");
   if (const auto group = arguments.value("--group")) words.push_back("--group=" + *group);
   if (const unsigned jobs = arguments.jobs()) words.push_back(fmt::format("--jobs={}", jobs));
+  if (arguments.flag("--keep")) words.emplace_back("--keep");
+  if (arguments.flag("--verify")) words.emplace_back("--verify");
   return words;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <poll.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -19,10 +21,12 @@
 #include "cli/stage_report.h"
 #include "dataset/schema.h"
 #include "measure/child.h"
+#include "os/node.h"
 #include "os/open_file_limit.h"
 #include "results/document.h"
 #include "stage/all_nodes.h"
 #include "stage/inventory.h"
+#include "stage/references.h"
 #include "stage/stage.h"
 #include "stage/stage_document.h"
 #include "stage/unseen_source.h"
@@ -37,9 +41,16 @@ constexpr std::array<std::string_view, 1> kPositionals = {"DATASET [PLACE] [-- C
 constexpr Option kShowOption{"--list", "", "list what is staged at each PLACE instead of staging"};
 constexpr Option kCleanOption{"--clean", "", "remove your copies that no job or process uses"};
 
+constexpr Option kJobOption{"--job", "ID",
+                            "with --clean: this job has ended; remove what only it needed"};
+constexpr Option kNeededByOption{"--needed-by", "NAME",
+                                 "this part of the job needs the copy, until --clean --needed-by"};
+
 constexpr std::array kOptions = {
     Option{"--partial", "", "stage what fits; the loader reads the rest from the source"},
     Option{"--group", "GROUP", "let this group read the copy"},
+    Option{"--keep", "", "the copy stays after the job or the COMMAND, until --clean"},
+    Option{"--verify", "", "read what is there already, and copy again what is damaged"},
     kJobsOption,
     kBeforeJobOption,
     kThenOption,
@@ -53,6 +64,8 @@ constexpr std::array kOptions = {
     kCleanOption,
     Option{"--all", "", "with --clean: those in use as well"},
     Option{"--older", "TIME", "with --clean: only what is older than that: 12h, 7d"},
+    kJobOption,
+    kNeededByOption,
     kJsonOption,
     kHelpOption,
 };
@@ -73,14 +86,57 @@ double parse_time(const std::string& text) {
 }
 
 int list_places(const Arguments& arguments) {
-  const std::vector<StagedItem> items = list_staged(arguments.rest());
-  print(arguments.flag(kJsonOption.name) ? to_text(staged_list_document(items))
-                                         : staged_list_report(items, Style::of_stdout()));
+  const StagedList list = list_staged(arguments.rest());
+  print(arguments.flag(kJsonOption.name) ? to_text(staged_list_document(list))
+                                         : staged_list_report(list, Style::of_stdout()));
   return kExitDone;
 }
 
-int clean_places(const Arguments& arguments) {
+/// A part of a job, by a name that can be part of a file's.
+std::string needed_by(const Arguments& arguments) {
+  const std::string name = arguments.value(kNeededByOption.name).value_or("");
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
+  });
+  constexpr size_t kLongest = 64;
+  if (plain && name.size() <= kLongest) return name;
+  throw Error(ErrorKind::usage, fmt::format("{} '{}': up to {} letters, digits and -",
+                                            kNeededByOption.name, printable(name), kLongest));
+}
+
+/// The job whose need for copies ends, where one is named.
+std::string ended_job(const Arguments& arguments) {
+  const std::string job = arguments.value(kJobOption.name).value_or("");
+  if (!job.empty() && job.find_first_not_of("0123456789") != std::string::npos) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} '{}': is no number of a job", kJobOption.name, printable(job)));
+  }
+  return job;
+}
+
+/// In the script of a job with several nodes: on each of them.
+int clean_nodes(unsigned nodes, const Arguments& arguments, const Progress& progress) {
+  std::vector<std::string> words = {"stage", "--clean", "--json"};
+  if (arguments.flag("--all")) words.emplace_back("--all");
+  if (const auto older = arguments.value("--older")) words.push_back("--older=" + *older);
+  for (const std::string& place : arguments.rest()) words.push_back(fs::absolute(place).string());
+  const std::vector<Json> documents = run_on_nodes(nodes, words, progress);
+  bool failed = false;
+  for (const Json& document : documents) failed = failed || document.contains("error");
+  print(arguments.flag(kJsonOption.name) ? to_text(cleaned_nodes_document(documents))
+                                         : cleaned_nodes_report(documents, Style::of_stdout()));
+  return failed ? kExitFailed : kExitDone;
+}
+
+int clean_places(const Arguments& arguments, const Progress& progress) {
   CleanOptions options;
+  options.job = ended_job(arguments);
+  options.run = needed_by(arguments);
+  if (!options.run.empty() && options.job.empty()) options.job = own_job();
+  options.ended_only = !options.job.empty() || !options.run.empty();
+  if (const unsigned nodes = nodes_to_stage_on(); nodes > 1 && !options.ended_only) {
+    return clean_nodes(nodes, arguments, progress);
+  }
   options.places = arguments.rest();
   options.all = arguments.flag("--all");
   if (const auto older = arguments.value("--older")) options.older_s = parse_time(*older);
@@ -93,7 +149,7 @@ int clean_places(const Arguments& arguments) {
 void refuse_contradictions(const Arguments& arguments) {
   const bool cleans = arguments.flag(kCleanOption.name), shows = arguments.flag(kShowOption.name);
   if (cleans && shows) throw Error(ErrorKind::usage, "--list and --clean: one of them at a time");
-  for (const std::string_view name : {"--all", "--older"}) {
+  for (const std::string_view name : {"--all", "--older", "--job"}) {
     if (arguments.flag(name) && !cleans) {
       throw Error(ErrorKind::usage, fmt::format("{}: only together with --clean", name));
     }
@@ -108,7 +164,8 @@ void refuse_contradictions(const Arguments& arguments) {
                   fmt::format("{}: only together with {}", name, kBeforeJobOption.name));
     }
   }
-  for (const std::string_view name : {"--partial", "--group", "--jobs", "--before-job"}) {
+  for (const std::string_view name :
+       {"--partial", "--group", "--jobs", "--before-job", "--keep", "--verify"}) {
     if (arguments.flag(name) && (cleans || shows)) {
       throw Error(ErrorKind::usage, fmt::format("{}: nothing is staged here", name));
     }
@@ -129,9 +186,11 @@ void refuse_contradictions(const Arguments& arguments) {
   }
 }
 
-/// The same command on each node of the job.
-Json stage_on_nodes(unsigned nodes, const Arguments& arguments, const Progress& progress) {
+/// The same command on each node of the job, which needs the copies as a whole, or for one run.
+Json stage_on_nodes(unsigned nodes, const Arguments& arguments, const std::string& run,
+                    const Progress& progress) {
   std::vector<std::string> words = staging_words(arguments);
+  if (!run.empty()) words.push_back(fmt::format("{}={}", kNeededByOption.name, run));
   words.emplace_back("--json");
   for (size_t i = 0; i < arguments.rest_before_dashes(); ++i) {
     words.push_back(fs::absolute(arguments.rest()[i]).string());
@@ -144,8 +203,12 @@ StageOptions options_of(const Arguments& arguments, Progress& progress) {
   if (arguments.rest_before_dashes() > 1) options.place = arguments.rest()[1];
   options.partial = arguments.flag("--partial");
   options.group = arguments.value("--group").value_or("");
+  options.keep = arguments.flag("--keep");
+  options.verify = arguments.flag("--verify");
+  options.run = needed_by(arguments);
   options.jobs = arguments.jobs();
   options.progress = &progress;
+  options.notify = [](const std::string& text) { print_error(fmt::format("stoker: {}\n", text)); };
   return options;
 }
 
@@ -179,15 +242,25 @@ int refuse_to_run(const std::string& report) {
   return kExitFailed;
 }
 
+/// Whether what is there on each node is what was asked for.
+bool all_right(const Json& document) {
+  const Json& nodes = document.at("nodes");
+  return std::all_of(nodes.begin(), nodes.end(), [](const Json& node) {
+    return !node.contains("error") && node.at("faults").empty();
+  });
+}
+
 int run_on_staged_nodes(unsigned nodes, const Arguments& arguments, const Progress& progress) {
-  const Json document = stage_on_nodes(nodes, arguments, progress);
+  // The job may need the same copies for something else, or another command of it does.
+  const std::string run = fmt::format("{}-{}", ::getpid(), monotonic_ns());
+  const Json document = stage_on_nodes(nodes, arguments, run, progress);
   const std::string report = nodes_report(document, Style{});
   std::set<std::string> paths;
   for (const Json& node : document.at("nodes")) {
     if (node.contains("path")) paths.insert(name_from_json(node.at("path").get<std::string>()));
   }
   int status = kExitFailed;
-  if (!document.at("complete").get<bool>() || !document.at("verified").get<bool>()) {
+  if (!document.at("complete").get<bool>() || !all_right(document)) {
     status = refuse_to_run(report);
   } else if (paths.size() != 1) {
     print_error(report +
@@ -197,7 +270,8 @@ int run_on_staged_nodes(unsigned nodes, const Arguments& arguments, const Progre
     print_error(report);
     status = run_beside(arguments, *paths.begin());
   }
-  std::vector<std::string> clean = {"stage", "--clean", "--json"};
+  std::vector<std::string> clean = {"stage", "--clean", "--json",
+                                    fmt::format("{}={}", kNeededByOption.name, run)};
   if (arguments.rest_before_dashes() > 1) {
     clean.push_back(fs::absolute(arguments.rest()[1]).string());
   }
@@ -218,16 +292,16 @@ int run_on_staged(const Arguments& arguments, Progress& progress) {
     return run_beside(arguments, brought->target.path);
   }
   options.for_job = false;
-  std::string place, directory;
+  CleanOptions clean;
   int status = kExitFailed;
   {
     Stager stager(arguments.rest()[0], options);
-    place = stager.target().place;
-    directory = fs::path(stager.target().data).parent_path().string();
     const StageResult result = [&] {
       const ProgressBar bar(progress);
       return stager.run();
     }();
+    clean.places = {result.target.place};
+    clean.only = fs::path(result.target.data).parent_path().string();
     const std::string report = stage_report(result, Style{});
     if (result.complete && result.faults.empty()) {
       print_error(report);
@@ -236,22 +310,23 @@ int run_on_staged(const Arguments& arguments, Progress& progress) {
       status = refuse_to_run(report);
     }
   }
-  clean_staged({.places = {place}, .all = false, .older_s = std::nullopt, .only = directory});
+  clean.ended_only = true;
+  clean_staged(clean);
   return status;
 }
 
 int run_stage(const Arguments& arguments, Progress& progress) {
   refuse_contradictions(arguments);
   if (arguments.flag(kShowOption.name)) return list_places(arguments);
-  if (arguments.flag(kCleanOption.name)) return clean_places(arguments);
+  if (arguments.flag(kCleanOption.name)) return clean_places(arguments, progress);
   if (arguments.flag(kBeforeJobOption.name)) return stage_before_job(arguments);
   const bool command = arguments.rest().size() > arguments.rest_before_dashes();
   const bool json = arguments.flag(kJsonOption.name);
   if (const unsigned nodes = nodes_to_stage_on(); nodes > 1) {
     if (command) return run_on_staged_nodes(nodes, arguments, progress);
-    const Json document = stage_on_nodes(nodes, arguments, progress);
+    const Json document = stage_on_nodes(nodes, arguments, needed_by(arguments), progress);
     print(json ? to_text(document) : nodes_report(document, Style::of_stdout()));
-    return document.at("verified").get<bool>() ? kExitDone : kExitFailed;
+    return all_right(document) ? kExitDone : kExitFailed;
   }
   if (command) return run_on_staged(arguments, progress);
   const StageResult result = [&] {
@@ -277,7 +352,7 @@ constinit const Command kStageCommand = {
         "moment and run again, it goes on where it was. Several processes share one copy.\n"
         "With a COMMAND, that is run when all of it is there, {} in it being the path of the "
         "copy,\n"
-        "and the copy is removed behind it unless somebody else needs it.\n",
+        "and the copy is removed after it unless somebody else needs it, or --keep is given.\n",
     .options = kOptions,
     .examples =
         "  stoker stage /project/train\n"

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "os/node.h"
 
 namespace stoker {
 namespace {
@@ -30,11 +31,32 @@ std::string users_of(const StagedItem& item) {
   }
   if (processes > 0)
     users.push_back(processes == 1 ? "1 process" : fmt::format("{} processes", processes));
-  return users.empty() ? "nobody" : fmt::format("{}", fmt::join(users, ", "));
+  if (users.empty()) return item.keep ? "nobody, kept" : "nobody";
+  return fmt::format("{}", fmt::join(users, ", "));
+}
+
+/// "2 h 03 min ago".
+std::string ago(int64_t seconds_since_1970) {
+  const double now = static_cast<double>(time_of_day_ns()) * 1e-9;
+  const double passed = now - static_cast<double>(seconds_since_1970);
+  return passed < 60 ? "less than a minute ago" : format_duration(passed) + " ago";
 }
 
 std::string verified_line(const StageResult& result) {
+  if (result.trusts) {
+    return fmt::format(
+        "not verified: {} packed it for the group; that it holds what the folder does is that "
+        "user's word\n",
+        printable(user_in_words(*result.trusts)));
+  }
   if (!result.verified) return "";
+  if (!result.verified_now) {
+    const bool all = result.reused_bytes == result.staged_bytes;
+    return fmt::format("verified: {}when it was staged{}; not read again: --verify reads it\n",
+                       all ? "" : "what was copied now; the rest ",
+                       result.verified_at == 0 ? "" : ", " + ago(result.verified_at));
+  }
+  if (result.reused_bytes > 0) return "verified: every sample, read again now\n";
   if (result.target.packed)
     return "verified: every sample, by the checksum it got while it was packed\n";
   return result.checksums_made
@@ -78,6 +100,19 @@ std::string stage_report(const StageResult& result, const Style& style) {
   text += fmt::format("at: {}\n", printable(target.path));
   if (!target.why.empty()) text += fmt::format("why there: {}\n", target.why);
   text += verified_line(result);
+  if (!result.repaired.empty()) {
+    text += fmt::format("repaired: {} at the place, copied again; the first: {}\n",
+                        result.repaired.size() == 1
+                            ? "1 shard was damaged"
+                            : fmt::format("{} shards were damaged", result.repaired.size()),
+                        printable(result.repaired.front()));
+  }
+  if (result.removed_copies > 0) {
+    text += fmt::format(
+        "removed: {} of jobs or commands that have ended ({})\n",
+        result.removed_copies == 1 ? "1 copy" : fmt::format("{} copies", result.removed_copies),
+        format_bytes(result.removed_bytes));
+  }
   if (!target.packed && copied > 0) text += payoff_line(target.payoff);
   if (!result.faults.empty()) {
     text += style.bad(fmt::format("{} cannot be staged as indexed:",
@@ -94,31 +129,47 @@ std::string stage_report(const StageResult& result, const Style& style) {
   return text + next_steps("stoker check", "verify it again", target.path, style);
 }
 
-std::string nodes_report(const Json& document, const Style& style) {
-  std::vector<std::vector<std::string>> rows;
-  for (const Json& node : document.at("nodes")) {
-    if (node.contains("error")) {
-      rows.push_back(
-          {"?", style.bad(node["error"].value("message", "failed")), "-", "-", "failed"});
-      continue;
-    }
-    const bool complete = node.at("complete").get<bool>(),
-               verified = node.at("verified").get<bool>();
-    rows.push_back(
-        {node.at("node").get<std::string>(), node.at("path").get<std::string>(),
-         format_bytes(node.at("staged_bytes").get<uint64_t>()),
-         format_duration(node.at("seconds").get<double>()),
-         fmt::format("{}, {}", complete ? "whole" : "a part", verified ? "verified" : "damaged")});
-  }
-  return table({{"node"}, {"at"}, {"size", true}, {"took", true}, {"state"}}, rows, style);
+namespace {
+
+std::string state_of(const Json& node) {
+  if (!node.at("faults").empty()) return "damaged";
+  if (!node.at("verified").get<bool>()) return "not verified";
+  return node.at("verified_now").get<bool>() ? "verified" : "verified when it was staged";
 }
 
-std::string staged_list_report(const std::vector<StagedItem>& items, const Style& style) {
-  if (items.empty()) return "nothing is staged here\n";
+}  // namespace
+
+std::string nodes_report(const Json& document, const Style& style) {
   std::vector<std::vector<std::string>> rows;
-  for (const StagedItem& item : items) {
+  std::string failures;
+  for (const Json& node : document.at("nodes")) {
+    if (node.contains("error")) {
+      failures += fmt::format("{}: {}\n", printable(node.value("node", "a node")),
+                              style.bad(node["error"].value("message", "failed")));
+      continue;
+    }
+    const bool complete = node.at("complete").get<bool>();
+    rows.push_back({node.at("node").get<std::string>(), node.at("path").get<std::string>(),
+                    format_bytes(node.at("staged_bytes").get<uint64_t>()),
+                    format_duration(node.at("seconds").get<double>()),
+                    fmt::format("{}, {}", complete ? "whole" : "a part", state_of(node))});
+  }
+  if (rows.empty()) return failures;
+  return table({{"node"}, {"at"}, {"size", true}, {"took", true}, {"state"}}, rows, style) +
+         failures;
+}
+
+std::string staged_list_report(const StagedList& list, const Style& style) {
+  std::string passed_over;
+  for (const PassedOver& one : list.passed_over) {
+    passed_over += fmt::format("passed over: {} of {}: {}\n", printable(one.directory),
+                               printable(user_in_words(one.owner)), printable(one.why));
+  }
+  if (list.items.empty()) return "nothing is staged here\n" + passed_over;
+  std::vector<std::vector<std::string>> rows;
+  for (const StagedItem& item : list.items) {
     rows.push_back({printable(item.directory), item.source.empty() ? "?" : printable(item.source),
-                    item.own ? "yours" : fmt::format("user {}", item.owner),
+                    item.own ? "yours" : printable(user_in_words(item.owner)),
                     format_bytes(item.bytes), format_duration(item.age_s),
                     item.complete ? "whole" : "a part", users_of(item),
                     item.purged_in_days ? fmt::format("{:.0f} days", *item.purged_in_days) : "-"});
@@ -131,7 +182,8 @@ std::string staged_list_report(const std::vector<StagedItem>& items, const Style
                 {"state"},
                 {"used by"},
                 {"deleted in", true}},
-               rows, style);
+               rows, style) +
+         passed_over;
 }
 
 std::string clean_report(const CleanResult& result, const Style& style) {
@@ -147,6 +199,26 @@ std::string clean_report(const CleanResult& result, const Style& style) {
                             result.removed.size() == 1
                                 ? "1 copy"
                                 : fmt::format("{} copies", result.removed.size()));
+}
+
+std::string cleaned_nodes_report(const std::vector<Json>& documents, const Style& style) {
+  std::string text;
+  for (const Json& document : documents) {
+    const std::string node = printable(document.value("node", "a node"));
+    if (document.contains("error")) {
+      text +=
+          fmt::format("{}: {}\n", node, style.bad(document["error"].value("message", "failed")));
+      continue;
+    }
+    for (const Json& item : document.at("kept")) {
+      text += fmt::format("{}: kept {}\n", node, item.at("directory").get<std::string>());
+    }
+    const size_t copies = document.at("removed").size();
+    text += fmt::format("{}: {} {} in {}\n", node, style.good("freed"),
+                        format_bytes(document.at("bytes").get<uint64_t>()),
+                        copies == 1 ? "1 copy" : fmt::format("{} copies", copies));
+  }
+  return text;
 }
 
 }  // namespace stoker

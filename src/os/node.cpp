@@ -34,6 +34,11 @@ std::string host_name() {
   return name;
 }
 
+std::string node_name() {
+  const std::string name = environment("SLURMD_NODENAME");
+  return name.empty() ? host_name() : name;
+}
+
 std::string name_of_user(uint32_t user) {
   passwd entry{};
   passwd* found = nullptr;
@@ -67,7 +72,7 @@ bool has_name(uint32_t user, const std::string& name) {
   return (known.empty() ? std::to_string(user) : known) == name;
 }
 
-std::string user_name_of(uint32_t user) {
+std::string user_in_words(uint32_t user) {
   const std::string name = name_of_user(user);
   return name.empty() ? "user " + std::to_string(user) : name + " (" + std::to_string(user) + ")";
 }

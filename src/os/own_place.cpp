@@ -90,7 +90,7 @@ std::string other_writers(const struct stat& status, const std::string& path) {
 /// Of a directory that the components above it keep in its place. `last`: things are made in it.
 std::string why_not_component(const std::string& path, const struct stat& status, bool last) {
   if (!is_trusted(status.st_uid)) {
-    return fmt::format("{} belongs to {}", printable(path), user_name_of(status.st_uid));
+    return fmt::format("{} belongs to {}", printable(path), user_in_words(status.st_uid));
   }
   const std::string writers = other_writers(status, path);
   if (writers.empty()) return "";
@@ -127,7 +127,7 @@ std::string why_not_mine(const std::string& path) {
   const std::string real = real_path(path);
   const struct stat status = status_of(real);
   if (status.st_uid != ::geteuid()) {
-    return fmt::format("{} belongs to {}", printable(real), user_name_of(status.st_uid));
+    return fmt::format("{} belongs to {}", printable(real), user_in_words(status.st_uid));
   }
   return why_not_component(real, status, true);
 }
@@ -150,7 +150,7 @@ std::string why_not_here(const std::string& name) {
   }
   if (status.st_uid != ::geteuid()) {
     return fmt::format("{} belongs to {}", printable(real_path(".") + "/" + name),
-                       user_name_of(status.st_uid));
+                       user_in_words(status.st_uid));
   }
   return why_not_ours(name);
 }

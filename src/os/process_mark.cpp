@@ -18,22 +18,27 @@
 namespace stoker {
 namespace {
 
-/// When the process began, in ticks since the host did; nothing where it is hidden or gone, "" of a
-/// process that has ended and was not waited for.
-std::optional<std::string> start_of(pid_t pid) {
+/// What the system says of a process.
+struct ProcessFacts {
+  char state = '?';   // 'T' where it is stopped, 'Z' where it has ended and was not waited for
+  std::string start;  // in ticks since the host began
+};
+
+/// Nothing where it is hidden or gone.
+std::optional<ProcessFacts> facts_of(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string text((std::istreambuf_iterator<char>(file)), {});
   // The name in the second field may hold anything, blanks and brackets too.
   const size_t behind_name = text.rfind(')');
   if (behind_name == std::string::npos) return std::nullopt;
   std::istringstream words(text.substr(behind_name + 1));
-  std::string word;
+  ProcessFacts facts;
   constexpr int kStart = 20;
   for (int i = 0; i < kStart; ++i) {
-    if (!(words >> word)) return std::nullopt;
-    if (i == 0 && (word == "Z" || word == "X")) return "";
+    if (!(words >> facts.start)) return std::nullopt;
+    if (i == 0) facts.state = facts.start[0];
   }
-  return word;
+  return facts;
 }
 
 /// What makes numbers of processes comparable: host, its boot, the namespace they count in.
@@ -67,31 +72,48 @@ std::vector<std::string_view> parts_of(std::string_view mark) {
   return parts;
 }
 
+constexpr size_t kParts = 5;
+
+/// 0 where it is no number.
+pid_t number_in(std::string_view text) {
+  pid_t pid = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  return failed == std::errc() && end == text.data() + text.size() ? pid : 0;
+}
+
 }  // namespace
 
 std::string this_process_mark() {
-  return fmt::format("{},{},{}", scope(), ::getpid(), start_of(::getpid()).value_or(""));
+  const std::optional<ProcessFacts> facts = facts_of(::getpid());
+  return fmt::format("{},{},{}", scope(), ::getpid(), facts ? facts->start : "");
 }
 
 Alive process_lives(std::string_view mark) {
   const std::vector<std::string_view> parts = parts_of(mark);
-  constexpr size_t kParts = 5;
-  pid_t pid = 0;
   if (parts.size() != kParts) return Alive::no;
-  const auto [end, failed] =
-      std::from_chars(parts[3].data(), parts[3].data() + parts[3].size(), pid);
-  if (failed != std::errc() || end != parts[3].data() + parts[3].size() || pid <= 0) {
-    return Alive::no;
-  }
+  const pid_t pid = number_in(parts[3]);
+  if (pid <= 0) return Alive::no;
   const std::string here = scope();
   const std::vector<std::string_view> own = parts_of(here);
   if (parts[0] != own[0]) return Alive::unknown;
   if (parts[1] != own[1]) return Alive::no;  // the host has been restarted since
   if (parts[2] != own[2]) return Alive::unknown;
   if (::kill(pid, 0) != 0 && errno != EPERM) return Alive::no;
-  const std::optional<std::string> start = start_of(pid);
-  if (!start) return Alive::yes;  // hidden from us (hidepid), but there
-  return *start == parts[4] ? Alive::yes : Alive::no;
+  const std::optional<ProcessFacts> facts = facts_of(pid);
+  if (!facts) return Alive::yes;  // hidden from us (hidepid), but there
+  if (facts->state == 'Z' || facts->state == 'X') return Alive::no;
+  return facts->start == parts[4] ? Alive::yes : Alive::no;
+}
+
+bool process_is_stopped(std::string_view mark) {
+  if (process_lives(mark) != Alive::yes) return false;
+  const std::optional<ProcessFacts> facts = facts_of(number_in(parts_of(mark)[3]));
+  return facts && (facts->state == 'T' || facts->state == 't');
+}
+
+std::string process_in_words(std::string_view mark) {
+  const std::vector<std::string_view> parts = parts_of(mark);
+  return parts.size() < kParts ? "a process" : fmt::format("process {} on {}", parts[3], parts[0]);
 }
 
 }  // namespace stoker

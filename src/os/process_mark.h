@@ -17,4 +17,10 @@ enum class Alive { yes, no, unknown };
 /// numbers. What is no such name is no process.
 Alive process_lives(std::string_view mark);
 
+/// Whether a process of this host is stopped: by SIGSTOP, by a debugger, or suspended with its job.
+bool process_is_stopped(std::string_view mark);
+
+/// "process 4711 on n1".
+std::string process_in_words(std::string_view mark);
+
 }  // namespace stoker

@@ -2,6 +2,7 @@
 #include "os/process_mark.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,6 +62,34 @@ TEST(ProcessMark, AProcessThatHasEnded) {
   EXPECT_EQ(process_lives(mark), Alive::no);
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   EXPECT_EQ(process_lives(mark), Alive::no);
+}
+
+TEST(ProcessMark, AProcessThatIsStopped) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string mark = this_process_mark();
+    (void)!::write(ends[1], mark.data(), mark.size());
+    ::pause();
+    ::_exit(0);
+  }
+  char text[256];
+  const ssize_t length = ::read(ends[0], text, sizeof text);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  ASSERT_GT(length, 0);
+  const std::string mark(text, static_cast<size_t>(length));
+  EXPECT_FALSE(process_is_stopped(mark));
+  EXPECT_NE(process_in_words(mark).find("process " + std::to_string(child) + " on "),
+            std::string::npos);
+  ASSERT_EQ(::kill(child, SIGSTOP), 0);
+  ASSERT_EQ(::waitpid(child, nullptr, WUNTRACED), child);
+  EXPECT_TRUE(process_is_stopped(mark));
+  EXPECT_EQ(process_lives(mark), Alive::yes);
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_FALSE(process_is_stopped(mark));
 }
 
 }  // namespace

@@ -125,10 +125,7 @@ void check_space(const Destination& destination, const Plan& plan, const std::ve
   }
   const uint64_t free = free_space(destination.root);
   if (needed <= free) return;
-  throw Error(ErrorKind::io,
-              fmt::format("{}: {} are needed, {} are free: make room and run again",
-                          printable(destination.root), format_bytes(needed), format_bytes(free)),
-              ENOSPC);
+  throw NoRoom(destination.root, needed, free);
 }
 
 RowIndexWork row_indexes_for(const std::string& directory, const PackOptions& options,
@@ -385,7 +382,7 @@ PackResult pack_all(const Work& work, const PackOptions& options) {
   uint64_t retried = 0;
   if (!options.overwrite && !fs::exists(destination.plan)) {
     auto done = complete_already(destination, work.source, options, work.wanted);
-    retried = done ? done->retried : 0;
+    retried = done && options.retry_transient ? done->retried : 0;
     if (done && retried == 0) {
       finish(destination, options);  // where the earlier run was killed while doing that
       if (!options.plan_only) add_row_indexes(options, *done);
@@ -424,6 +421,14 @@ PackResult pack_all(const Work& work, const PackOptions& options) {
 
 }  // namespace
 
+NoRoom::NoRoom(const std::string& destination, uint64_t needed, uint64_t free)
+    : Error(ErrorKind::io,
+            fmt::format("{}: {} needed, {} free: make room and run again", printable(destination),
+                        format_bytes(needed), format_bytes(free)),
+            ENOSPC),
+      needed_(needed),
+      free_(free) {}
+
 void count_packed(const std::string& destination_path, Progress& progress) {
   const Destination destination(destination_path);
   std::optional<Plan> plan;
@@ -451,7 +456,8 @@ std::optional<PackResult> packed_already(const std::string& source_path,
   const Work work = work_of(source_path, destination_path, options);
   try {
     auto done = complete_already(work.destination, work.source, options, work.wanted);
-    return done && done->retried == 0 ? std::move(done) : std::nullopt;
+    const bool try_again = done && done->retried > 0 && options.retry_transient;
+    return try_again ? std::nullopt : std::move(done);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::interrupted) throw;
     return std::nullopt;  // of another source, of other options, damaged, or not for us to read

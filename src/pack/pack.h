@@ -43,7 +43,10 @@ struct PackOptions {
   bool skip_bad = false;  // leave out what cannot be read and still call it a success
   std::string list;       // see Source::list
   std::optional<uint32_t> row_index = 0;  // as for IndexOptions; decides nothing about the shards
-  bool plan_only = false;                 // settle which sample goes where, and write nothing yet
+  /// Tries again what an earlier, complete run could not read for the moment; writes its shards
+  /// anew.
+  bool retry_transient = true;
+  bool plan_only = false;  // settle which sample goes where, and write nothing yet
   /// Writes only this part of a plan that is there, beside others who write theirs. The dataset is
   /// complete when pack() has run without it.
   std::optional<PackPart> part;
@@ -71,6 +74,17 @@ struct PackResult {
   RowIndexSummary row_index;          // of the shards that were written, or are there
   std::vector<std::string> datasets;  // directories written: one, or one per split
   double seconds = 0;
+};
+
+/// The destination has no room for the shards.
+class NoRoom : public Error {
+ public:
+  NoRoom(const std::string& destination, uint64_t needed, uint64_t free);
+  uint64_t needed() const { return needed_; }
+  uint64_t free() const { return free_; }
+
+ private:
+  uint64_t needed_, free_;
 };
 
 /// Turns the dataset at `source` into shards in the directory `destination`. May be killed at any

@@ -135,6 +135,19 @@ std::vector<Json> run_on_nodes(unsigned nodes, const std::vector<std::string>& w
   return documents;
 }
 
+Json cleaned_nodes_document(const std::vector<Json>& documents) {
+  Json json = document_header("stage");
+  uint64_t bytes = 0;
+  json["nodes"] = Json::array();
+  for (Json document : documents) {
+    document.erase("stoker");
+    if (!document.contains("error")) bytes += document.at("bytes").get<uint64_t>();
+    json["nodes"].push_back(std::move(document));
+  }
+  json["bytes"] = bytes;
+  return json;
+}
+
 Json nodes_document(const std::vector<Json>& documents) {
   Json json = document_header("stage");
   uint64_t bytes = 0, reused = 0;

@@ -27,5 +27,7 @@ std::vector<Json> run_on_nodes(unsigned nodes, const std::vector<std::string>& w
 
 /// What `stage --json` prints for several nodes: sums, and each node's own document.
 Json nodes_document(const std::vector<Json>& documents);
+/// The same for `stage --clean --json`.
+Json cleaned_nodes_document(const std::vector<Json>& documents);
 
 }  // namespace stoker

@@ -7,16 +7,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <thread>
 #include <utility>
 
-#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "dataset/reader.h"
 #include "os/output_file.h"
+#include "stage/verify_copy.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
@@ -67,15 +68,15 @@ void copy_small_file(FilesBeneath& from, const SafeDirectory& to, const std::str
 }  // namespace
 
 CopyRun::CopyRun(const OpenedDataset& source, const std::vector<ShardToStage>& shards,
-                 StagedCopy& copy, std::string mark, unsigned jobs, bool partial,
-                 Progress* progress)
+                 StagedCopy& copy, std::string mark, const CopyRunOptions& options)
     : source_(source),
       shards_(shards),
       copy_(copy),
       mark_(std::move(mark)),
-      jobs_(jobs),
-      partial_(partial),
-      progress_(progress) {}
+      jobs_(options.jobs),
+      partial_(options.partial),
+      progress_(options.progress),
+      patience_(copy, options.notify) {}
 
 bool CopyRun::present(size_t shard) const {
   if (!copy_.done.read_mark(number_name(shard))) return false;
@@ -100,7 +101,7 @@ void CopyRun::bring(std::vector<size_t> wanted) {
       if (progress_ != nullptr) progress_->check_stop();
       if (present(shard) || full_) return;
       const Claim claim(copy_, number_name(shard), mark_);
-      if (!claim.taken()) {
+      if (!claim.taken() && !patience_.is_over(number_name(shard))) {
         const std::lock_guard lock(mutex_);
         with_others.push_back(shard);
       } else if (!present(shard)) {
@@ -150,8 +151,12 @@ void CopyRun::copy(size_t number, unsigned threads) {
   const SafeDirectory to = copy_.data.make_parents(shard.path, copy_.modes.directory);
   part.rename(name, to, name);
   to.sync();
-  copy_.done.remove(number_name(number));
-  copy_.done.mark(number_name(number), fmt::format("{:08x}", copied.crc));
+  // Others may look at it at this moment, where two have copied the same.
+  const std::string crc = fmt::format("{:08x}", copied.crc);
+  if (copy_.done.read_mark(number_name(number)) != crc) {
+    copy_.done.remove(number_name(number));
+    copy_.done.mark(number_name(number), crc);
+  }
   const std::lock_guard lock(mutex_);
   copied_bytes_ += shard.size;
 }
@@ -199,6 +204,51 @@ bool CopyRun::index_is_whole(const std::string& directory) const {
   }
 }
 
+std::vector<size_t> CopyRun::damaged() const {
+  std::vector<size_t> there;
+  std::vector<FileToVerify> files;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const std::optional<std::string> mark = copy_.done.read_mark(number_name(i));
+    if (!mark || !present(i)) continue;
+    uint32_t crc = 0;
+    std::from_chars(mark->data(), mark->data() + mark->size(), crc, 16);
+    there.push_back(i);
+    files.push_back({copy_.data.path() + "/" + shards_[i].path, shards_[i].size, crc});
+  }
+  std::vector<size_t> damaged = differing_files(files, jobs_, progress_);
+  for (size_t& number : damaged) number = there[number];
+  for (const size_t i : there) {
+    if (!std::binary_search(damaged.begin(), damaged.end(), i)) copy_.done.touch(number_name(i));
+  }
+  return damaged;
+}
+
+void CopyRun::forget(size_t shard) { copy_.done.remove(number_name(shard)); }
+
+int64_t CopyRun::verified_at() const {
+  int64_t earliest = 0;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const std::optional<FileInfo> mark = copy_.done.info(number_name(i));
+    if (mark && (earliest == 0 || mark->modified_ns < earliest)) earliest = mark->modified_ns;
+  }
+  return earliest / 1'000'000'000;
+}
+
+void CopyRun::check_index() {
+  const std::string place = source_.paths.index_in_copy();
+  const SafeDirectory above = copy_.data.make_parents(place, copy_.modes.directory);
+  const std::string name = place.substr(place.rfind('/') + 1);
+  if (!above.info(name)) return;
+  bool same = false;
+  try {
+    const std::string directory = above.path() + "/" + name;
+    same = source_.index->manifest().depth == Depth::full ? is_same_index(*source_.index, directory)
+                                                          : differing_shards(directory).empty();
+  } catch (const Error&) {  // damaged
+  }
+  if (!same) above.remove_tree(name);
+}
+
 void CopyRun::copy_index(const SafeDirectory& part) const {
   const std::string& directory = source_.index->directory();
   const std::unique_ptr<FilesBeneath> from = real_file_system().beneath(directory);
@@ -222,12 +272,7 @@ std::vector<size_t> CopyRun::differing_shards(const std::string& directory) cons
     const auto same = std::find_if(found.begin(), found.end(), [&](const ShardToStage& other) {
       return other.path == shards_[i].path;
     });
-    uint32_t crc = 0;
-    if (same != found.end()) {
-      for (const ShardToStage::Range& range : same->ranges) {
-        crc = crc32c_combine(crc, range.crc, range.end - range.begin);
-      }
-    }
+    const uint32_t crc = same != found.end() ? checksum_of(*same) : 0;
     const std::string expected = copy_.done.read_mark(number_name(i)).value_or("");
     if (same == found.end() || fmt::format("{:08x}", crc) != expected) differing.push_back(i);
   }
@@ -262,7 +307,6 @@ void CopyRun::make_index(const SafeDirectory& part, const std::string& name) {
 }
 
 void CopyRun::finish() {
-  // ".stoker", or ".stoker/x.h5" for a single file.
   const std::string place = source_.paths.index_in_copy();
   const SafeDirectory above = copy_.data.make_parents(place, copy_.modes.directory);
   const std::string name = place.substr(place.rfind('/') + 1);
@@ -272,7 +316,7 @@ void CopyRun::finish() {
     if (progress_ != nullptr) progress_->check_stop();
     if (index_is_whole(whole)) return;
     claim.emplace(copy_, "index", mark_);
-    if (claim->taken()) break;
+    if (claim->taken() || patience_.is_over("index")) break;
   }
   if (index_is_whole(whole)) return;
   const SafeDirectory part = copy_.parts.make(mark_, copy_.modes.directory);
@@ -282,6 +326,7 @@ void CopyRun::finish() {
   } else {
     make_index(part, "index");
   }
+  if (index_is_whole(whole)) return;  // two may be at it, where one was stopped for long
   above.remove_tree(name);
   part.rename("index", above, name);
   above.sync();

@@ -9,17 +9,25 @@
 
 #include "dataset/scan.h"
 #include "index/build_index.h"
+#include "stage/patience.h"
 #include "stage/shard_copy.h"
 #include "stage/staged_copy.h"
 
 namespace stoker {
+
+struct CopyRunOptions {
+  unsigned jobs = 1;
+  bool partial = false;  // shards that do not fit are left out
+  Progress* progress = nullptr;
+  Notify notify;
+};
 
 /// Brings the shards of a dataset into a copy, together with whoever else is at it, and gives it
 /// an index when all are there.
 class CopyRun {
  public:
   CopyRun(const OpenedDataset& source, const std::vector<ShardToStage>& shards, StagedCopy& copy,
-          std::string mark, unsigned jobs, bool partial, Progress* progress);
+          std::string mark, const CopyRunOptions& options);
 
   /// Whether a shard is there, whole.
   bool present(size_t shard) const;
@@ -27,6 +35,14 @@ class CopyRun {
   bool on_its_way(size_t shard) const;
   /// `wanted` are numbers of shards. Returns when each is there, or is one of those left out.
   void bring(std::vector<size_t> wanted);
+  /// Numbers of the shards that are there, and are not what was copied.
+  std::vector<size_t> damaged() const;
+  /// Forgets that a shard is there: it is brought again over what is there.
+  void forget(size_t shard);
+  /// When the shard that was compared longest ago was; seconds since 1970.
+  int64_t verified_at() const;
+  /// Removes the copy's index where it is not that of the source, or of the shards.
+  void check_index();
   /// The copy becomes a dataset of its own. REQUIRES: all shards are there.
   void finish();
 
@@ -53,6 +69,7 @@ class CopyRun {
   bool partial_;
   std::atomic<bool> full_{false};
   Progress* progress_;
+  Patience patience_;
   std::mutex mutex_;
   uint64_t copied_bytes_ = 0;
   bool checksums_made_ = false;

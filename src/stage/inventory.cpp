@@ -94,9 +94,14 @@ StagedItem look_at_copy(const std::string& place, const SafeDirectory& copy, uid
   item.directory = copy.path();
   item.owner = owner;
   item.own = owner == ::geteuid();
-  const Json state = read_state(copy);
+  std::string problem;
+  const Json state = read_state(copy, &problem);
+  // Of what is our own nothing is passed over; it may have been killed before it said anything.
+  if (!problem.empty() && !item.own) throw Error(ErrorKind::corrupt, problem);
   item.source = name_from_json(text_of(state, "source"));
   item.complete = says_complete(state);
+  item.keep = says_keep(state);
+  item.verified_at = said_verified_at(state).value_or(0);
   TreeFacts facts;
   if (const auto data = copy.find("data")) {
     look_below(*data, facts);
@@ -119,7 +124,11 @@ StagedItem look_at_copy(const std::string& place, const SafeDirectory& copy, uid
   return item;
 }
 
-std::vector<StagedItem> list_user(const std::string& place, const SafeDirectory& top, uid_t owner) {
+/// Whether it is meant for its owner alone, which is nothing to speak of.
+bool is_refusal(const Error& error) { return error.kind() == ErrorKind::permission; }
+
+std::vector<StagedItem> list_user(const std::string& place, const SafeDirectory& top, uid_t owner,
+                                  std::vector<PassedOver>* passed_over = nullptr) {
   std::vector<StagedItem> items;
   const std::vector<Reference> references = live_references(SafeDirectory(place), owner);
   for (const DirectoryEntry& entry : top.list()) {
@@ -133,9 +142,11 @@ std::vector<StagedItem> list_user(const std::string& place, const SafeDirectory&
         if (reference.copy == entry.name) item.references.push_back(reference.who);
       }
       items.push_back(std::move(item));
-    } catch (const Error&) {
+    } catch (const Error& error) {
       // Not for us, or made to disturb; of what is our own nothing may be passed over.
       if (owner == ::geteuid()) throw;
+      if (passed_over == nullptr || is_refusal(error)) continue;
+      passed_over->push_back({top.path() + "/" + entry.name, owner, error.what()});
     }
   }
   return items;
@@ -143,8 +154,8 @@ std::vector<StagedItem> list_user(const std::string& place, const SafeDirectory&
 
 }  // namespace
 
-std::vector<StagedItem> list_staged(const std::vector<std::string>& places) {
-  std::vector<StagedItem> items;
+StagedList list_staged(const std::vector<std::string>& places) {
+  StagedList list;
   for (const std::string& path : places_of(places, true)) {
     const SafeDirectory place(path);
     for (const DirectoryEntry& entry : place.list()) {
@@ -153,13 +164,18 @@ std::vector<StagedItem> list_staged(const std::vector<std::string>& places) {
       try {
         const std::optional<SafeDirectory> top = place.find(entry.name);
         if (!top || top->ownership().user != *owner) continue;  // somebody took that name
-        for (StagedItem& item : list_user(path, *top, *owner)) items.push_back(std::move(item));
-      } catch (const Error&) {
-        if (*owner == ::geteuid()) throw;  // another user's: none of our business
+        for (StagedItem& item : list_user(path, *top, *owner, &list.passed_over)) {
+          list.items.push_back(std::move(item));
+        }
+      } catch (const Error& error) {
+        if (*owner == ::geteuid()) throw;
+        if (!is_refusal(error)) {
+          list.passed_over.push_back({path + "/" + entry.name, *owner, error.what()});
+        }
       }
     }
   }
-  return items;
+  return list;
 }
 
 namespace {
@@ -177,13 +193,15 @@ void remove_leftovers(const SafeDirectory& top) {
 /// Removes a copy unless somebody refers to it by now. It is taken out of the way first: who comes
 /// then refers to it and finds it gone, or is seen here.
 bool remove_copy(const SafeDirectory& place, const SafeDirectory& top, const std::string& name,
-                 bool even_in_use) {
+                 const CleanOptions& options) {
   const std::string aside = std::string(kRemoving) + work_mark();
   top.rename(name, top, aside);
   const std::vector<Reference> references = live_references(place, ::geteuid());
   const bool in_use = std::any_of(references.begin(), references.end(),
                                   [&](const Reference& one) { return one.copy == name; });
-  if (in_use && !even_in_use) {
+  const std::optional<SafeDirectory> copy = top.find(aside);
+  const bool kept = options.ended_only && copy && says_keep(read_state(*copy));
+  if ((in_use && !options.all) || kept) {
     try {
       top.rename(aside, top, name);
       return false;
@@ -192,6 +210,17 @@ bool remove_copy(const SafeDirectory& place, const SafeDirectory& top, const std
   }
   top.remove_tree(aside);
   return true;
+}
+
+/// Whether there may be copies of jobs and commands that have ended: who needs what is asked for
+/// only then.
+bool has_ended_copies(const SafeDirectory& top, const CleanOptions& options) {
+  const std::vector<DirectoryEntry> entries = top.list();
+  return std::any_of(entries.begin(), entries.end(), [&](const DirectoryEntry& entry) {
+    if (entry.kind != FileKind::directory || entry.name == options.except) return false;
+    const std::optional<SafeDirectory> copy = top.find(entry.name);
+    return copy && !says_keep(read_state(*copy));
+  });
 }
 
 }  // namespace
@@ -203,20 +232,27 @@ CleanResult clean_staged(const CleanOptions& options) {
     try {
       top = own_directory(place, std::nullopt, false);
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::permission || !options.places.empty()) throw;
+      const bool named = !options.places.empty() && !options.ended_only;
+      if (!is_refusal(error) || named) throw;
     }
-    if (!top) continue;
+    if (!top || (options.ended_only && !has_ended_copies(*top, options))) continue;
     // Who asks by age, or about one copy, tidies up: the job may still need what it has staged.
-    if (!options.older_s && options.only.empty()) drop_references_of_job(*top);
+    if (!options.job.empty()) {
+      drop_references_of_job(*top, options.job, options.run, options.run.empty());
+    } else if (!options.older_s && options.only.empty() && !options.ended_only) {
+      drop_references_of_job(*top, own_job(), "", false);
+    }
     for (StagedItem& item : list_user(place, *top, ::geteuid())) {
       if (!options.only.empty() && item.directory != options.only) continue;
+      if (fs::path(item.directory).filename() == options.except) continue;
+      if (options.ended_only && item.keep) continue;
       const bool old = !options.older_s || item.age_s > *options.older_s;
       if (!old || (!options.all && !item.references.empty())) {
         result.kept.push_back(std::move(item));
         continue;
       }
       const std::string name = fs::path(item.directory).filename().string();
-      if (!remove_copy(SafeDirectory(place), *top, name, options.all)) {
+      if (!remove_copy(SafeDirectory(place), *top, name, options)) {
         result.kept.push_back(std::move(item));
         continue;
       }

@@ -16,12 +16,7 @@
 #include "os/slurm_answer.h"
 
 namespace stoker {
-namespace {
 
-constexpr const char* kReferences = "refs";
-constexpr std::string_view kJob = "job,", kProcess = "process,";
-
-/// This job's number; empty outside of one, and for what is no number.
 std::string own_job() {
   const std::string job = environment("SLURM_JOB_ID");
   const bool number =
@@ -29,22 +24,49 @@ std::string own_job() {
   return number ? job : "";
 }
 
+namespace {
+
+constexpr const char* kReferences = "refs";
+constexpr std::string_view kJob = "job,", kProcess = "process,";
+
 constexpr double kPatience = 10;  // for an answer of Slurm, in seconds
 
-/// Whether the site shows users their own jobs only.
-bool jobs_are_private() {
+/// What names of jobs, runs and clusters consist of, as part of a file's name.
+bool is_plain(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
+/// What the cluster says about itself.
+struct ClusterFacts {
+  std::string name;           // empty where it cannot be asked
+  bool jobs_private = false;  // users are shown their own jobs only
+};
+
+ClusterFacts ask_cluster() {
   const CommandAnswer answer = slurm_answer({"scontrol", "show", "config"}, kPatience);
+  ClusterFacts facts;
+  facts.jobs_private = answer.status != 0;
   std::istringstream lines(answer.output);
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("PrivateData")) return line.find("jobs") != std::string::npos;
+    if (line.starts_with("PrivateData")) {
+      facts.jobs_private = line.find("jobs") != std::string::npos;
+    } else if (line.starts_with("ClusterName")) {
+      std::istringstream words(line.substr(std::min(line.find('='), line.size() - 1) + 1));
+      words >> facts.name;
+    }
   }
-  return answer.status != 0;
+  return facts;
 }
 
 /// Jobs that wait, run or end; nothing where Slurm cannot be asked.
 class Jobs {
  public:
-  bool may_run(const std::string& job, bool of_others) {
+  bool may_run(const Reference& reference, bool of_others) {
+    const std::string job = reference.who.substr(kJob.size());
+    if (job == own_job()) return true;  // many ranks of one job need not ask
     if (!asked_) {
       asked_ = true;
       const CommandAnswer answer =
@@ -56,19 +78,38 @@ class Jobs {
       }
     }
     if (!known_ || known_->contains(job)) return true;
-    if (of_others && !private_) private_ = jobs_are_private();
-    return of_others && *private_;
+    // Several clusters may share a file system, and each counts its jobs itself.
+    if (!reference.cluster.empty() && cluster().name != reference.cluster) return true;
+    return of_others && cluster().jobs_private;
   }
 
  private:
+  const ClusterFacts& cluster() {
+    if (!cluster_) cluster_ = ask_cluster();
+    return *cluster_;
+  }
+
   bool asked_ = false;
   std::optional<std::set<std::string>> known_;
-  std::optional<bool> private_;
+  std::optional<ClusterFacts> cluster_;
 };
 
-std::string name_of(uid_t owner, const std::string& copy, std::string_view kind,
-                    const std::string& who) {
-  return fmt::format("{}:{}@{}{}", owner, copy, kind, who);
+constexpr std::string_view kRun = ",run=", kCluster = ",cluster=";
+
+std::string name_of(const Reference& reference) {
+  std::string name = fmt::format("{}:{}@{}", reference.owner, reference.copy, reference.who);
+  if (!reference.run.empty()) name += fmt::format("{}{}", kRun, reference.run);
+  if (!reference.cluster.empty()) name += fmt::format("{}{}", kCluster, reference.cluster);
+  return name;
+}
+
+/// Takes what follows `key` off the end of `text`.
+std::string take_from(std::string& text, std::string_view key) {
+  const size_t at = text.find(key);
+  if (at == std::string::npos) return "";
+  std::string value = text.substr(at + key.size());
+  text.resize(at);
+  return value;
 }
 
 /// "UID:COPY@WHO".
@@ -80,14 +121,16 @@ std::optional<Reference> parse(const std::string& name) {
   if (failed != std::errc() || end != name.data() + colon) return std::nullopt;
   reference.copy = name.substr(colon + 1, at - colon - 1);
   reference.who = name.substr(at + 1);
+  if (reference.who.starts_with(kJob)) {
+    reference.cluster = take_from(reference.who, kCluster);
+    reference.run = take_from(reference.who, kRun);
+  }
   return reference;
 }
 
 bool counts(const Reference& reference, const SafeDirectory& directory, int64_t written_ns,
             bool of_others, Jobs& jobs) {
-  if (reference.who.starts_with(kJob)) {
-    return jobs.may_run(reference.who.substr(kJob.size()), of_others);
-  }
+  if (reference.who.starts_with(kJob)) return jobs.may_run(reference, of_others);
   if (!reference.who.starts_with(kProcess)) return false;
   return may_be_at_work(reference.who.substr(kProcess.size()), directory, written_ns);
 }
@@ -109,21 +152,30 @@ bool share(const Ownership& copies, const Ownership& theirs) {
 }  // namespace
 
 HeldReference::HeldReference(const SafeDirectory& top, std::optional<gid_t> group, uid_t owner,
-                             const std::string& copy, const std::string& mark, bool for_job,
+                             const std::string& copy, const std::string& mark, const JobNeed& job,
                              std::chrono::milliseconds pause)
-    : directory_(make_for(top, kReferences, group)), name_(name_of(owner, copy, kProcess, mark)) {
+    : directory_(make_for(top, kReferences, group)),
+      name_(name_of({owner, copy, std::string(kProcess) + mark, ""})) {
   const StageModes modes = modes_for(group);
   create_empty(directory_, name_, modes.file);
-  if (const std::string job = own_job(); for_job && !job.empty()) {
-    const std::string name = name_of(owner, copy, kJob, job);
+  if (const std::string number = own_job(); job.needs && !number.empty()) {
+    Reference reference{owner, copy, std::string(kJob) + number, job.run};
+    const std::string cluster = environment("SLURM_CLUSTER_NAME");
+    if (is_plain(cluster)) reference.cluster = cluster;
+    const std::string name = name_of(reference);
     if (create_empty(directory_, name, modes.file)) job_name_ = name;
   }
   heartbeat_.emplace([this] { directory_.touch(name_); }, pause);
 }
 
 bool HeldReference::made(const Reference& reference) const {
-  const std::string name = name_of(reference.owner, reference.copy, "", reference.who);
+  const std::string name = name_of(reference);
   return name == name_ || name == job_name_;
+}
+
+void HeldReference::withdraw() {
+  directory_.remove(name_);
+  if (!job_name_.empty()) directory_.remove(job_name_);
 }
 
 HeldReference::~HeldReference() {
@@ -134,13 +186,14 @@ HeldReference::~HeldReference() {
   }
 }
 
-void drop_references_of_job(const SafeDirectory& top) {
+void drop_references_of_job(const SafeDirectory& top, const std::string& job,
+                            const std::string& run, bool all_runs) {
   const std::optional<SafeDirectory> directory = top.find(kReferences);
-  const std::string job = own_job();
   if (!directory || job.empty()) return;
   for (const DirectoryEntry& entry : directory->list()) {
     const std::optional<Reference> reference = parse(entry.name);
-    if (reference && reference->who == std::string(kJob) + job) directory->remove(entry.name);
+    if (!reference || reference->who != std::string(kJob) + job) continue;
+    if (all_runs || reference->run == run) directory->remove(entry.name);
   }
 }
 

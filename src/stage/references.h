@@ -23,16 +23,27 @@ struct Reference {
   uid_t owner = 0;   // of the copy
   std::string copy;  // its name
   std::string who;   // "job,1234", or "process,MARK"
+  std::string run;   // of a job: which `stage … -- COMMAND` of it; empty: the job as a whole
+  std::string cluster = {};  // of a job; empty where that is not known
 };
 
-/// Keeps a copy from being cleaned as long as this process runs and, `for_job`, the job that it is
-/// part of. Gone with the object; the job's stays.
+/// Whether the job that this process is part of needs a copy: as a whole, or one run of a command.
+struct JobNeed {
+  bool needs = false;
+  std::string run;
+};
+
+/// The number of the job that this process is part of; empty outside of one.
+std::string own_job();
+
+/// Keeps a copy from being cleaned as long as this process runs and, where `job` says so, the job
+/// that it is part of. Gone with the object; the job's stays.
 class HeldReference {
  public:
   /// `top` is the directory of this user at the place. What other hosts see of it is as old as
   /// `pause` at most.
   HeldReference(const SafeDirectory& top, std::optional<gid_t> group, uid_t owner,
-                const std::string& copy, const std::string& mark, bool for_job,
+                const std::string& copy, const std::string& mark, const JobNeed& job,
                 std::chrono::milliseconds pause = kHeartbeat);
   ~HeldReference();
   HeldReference(const HeldReference&) = delete;
@@ -41,6 +52,8 @@ class HeldReference {
   /// Whether this object has made it, for its process or for the job. What the job had before is
   /// of somebody who needed the copy earlier.
   bool made(const Reference& reference) const;
+  /// Removes what it has made, that of the job included: the copy is not needed after all.
+  void withdraw();
 
  private:
   SafeDirectory directory_;
@@ -49,8 +62,10 @@ class HeldReference {
   std::optional<Heartbeat> heartbeat_;
 };
 
-/// The job that this process is part of has no need for any copy any more.
-void drop_references_of_job(const SafeDirectory& top);
+/// A job no longer needs any copy: as a whole, or one run of a command (`run`). With `all_runs`,
+/// none of its runs does either.
+void drop_references_of_job(const SafeDirectory& top, const std::string& job,
+                            const std::string& run, bool all_runs);
 
 /// Those of processes of this user that are no more.
 void remove_dead_references(const SafeDirectory& top);

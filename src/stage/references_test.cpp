@@ -26,7 +26,7 @@ class References : public testing::Test {
 };
 
 TEST_F(References, OtherHostsSeeThatAHolderLives) {
-  const HeldReference held(top_, std::nullopt, ::geteuid(), "copy", work_mark(), true,
+  const HeldReference held(top_, std::nullopt, ::geteuid(), "copy", work_mark(), {true, ""},
                            std::chrono::milliseconds(1));
   const std::optional<SafeDirectory> refs = top_.find("refs");
   ASSERT_TRUE(refs);
@@ -43,12 +43,33 @@ TEST_F(References, OtherHostsSeeThatAHolderLives) {
 
 TEST_F(References, AJobsOwnIsThatOfWhoeverMadeIt) {
   ::setenv("SLURM_JOB_ID", "77", 1);
-  const Reference of_job{::geteuid(), "copy", "job,77"};
-  const HeldReference first(top_, std::nullopt, ::geteuid(), "copy", work_mark(), true);
-  const HeldReference second(top_, std::nullopt, ::geteuid(), "copy", work_mark(), true);
+  const Reference of_job{::geteuid(), "copy", "job,77", ""};
+  const HeldReference first(top_, std::nullopt, ::geteuid(), "copy", work_mark(), {true, ""});
+  const HeldReference second(top_, std::nullopt, ::geteuid(), "copy", work_mark(), {true, ""});
   EXPECT_TRUE(first.made(of_job));
   EXPECT_FALSE(second.made(of_job));
-  EXPECT_FALSE(first.made({::geteuid(), "other", "job,77"}));
+  EXPECT_FALSE(first.made({::geteuid(), "other", "job,77", ""}));
+}
+
+TEST_F(References, ARunOfAJobEndsBeforeTheJob) {
+  ::setenv("SLURM_JOB_ID", "77", 1);
+  ::setenv("SLURM_CLUSTER_NAME", "main", 1);
+  {
+    const HeldReference whole(top_, std::nullopt, ::geteuid(), "copy", work_mark(), {true, ""});
+    const HeldReference one(top_, std::nullopt, ::geteuid(), "copy", work_mark(), {true, "one"});
+    const HeldReference two(top_, std::nullopt, ::geteuid(), "copy", work_mark(), {true, "two"});
+  }
+  ::unsetenv("SLURM_CLUSTER_NAME");
+  const std::optional<SafeDirectory> refs = top_.find("refs");
+  ASSERT_TRUE(refs);
+  EXPECT_EQ(refs->list().size(), 3U);
+  drop_references_of_job(top_, "77", "one", false);
+  EXPECT_EQ(refs->list().size(), 2U);
+  drop_references_of_job(top_, "77", "", false);
+  ASSERT_EQ(refs->list().size(), 1U);
+  EXPECT_TRUE(refs->list().front().name.ends_with("copy@job,77,run=two,cluster=main"));
+  drop_references_of_job(top_, "77", "", true);
+  EXPECT_TRUE(refs->list().empty());
 }
 
 }  // namespace

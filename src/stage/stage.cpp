@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include "base/bytes.h"
@@ -25,60 +24,42 @@
 #include "pack/pack.h"
 #include "probe/probe.h"
 #include "stage/choose_place.h"
+#include "stage/companions.h"
 #include "stage/copy_run.h"
 #include "stage/failures.h"
 #include "stage/heartbeat.h"
+#include "stage/inventory.h"
 #include "stage/references.h"
 #include "stage/source_identity.h"
 #include "stage/staged_copy.h"
+#include "stage/stager_state.h"
 #include "stage/unseen_source.h"
+#include "stage/verify_copy.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
 
-namespace {
-
-constexpr std::chrono::milliseconds kLook{100};
-// Of a folder's files: enough shards for several threads, each large.
-constexpr uint64_t kPackedShard = 256'000'000;
-
-/// Copying waits for storage, not for cores.
-unsigned jobs_for(unsigned wanted) {
+unsigned staging_jobs(unsigned wanted) {
   constexpr unsigned kLeast = 4, kMost = 16;
   return wanted != 0 ? wanted : std::clamp(2 * usable_cores(), kLeast, kMost);
 }
 
-}  // namespace
+int64_t now_s() { return time_of_day_ns() / 1'000'000'000; }
 
-struct Stager::State {
-  StageOptions options;
-  StageTarget target;
-  DatasetPaths paths;
-  std::optional<OpenedDataset> source;  // nothing where it is packed
-  std::vector<ShardToStage> shards;
-  std::vector<size_t> wanted;
-  std::string mark;
-  pid_t process = ::getpid();
-  std::optional<SafeDirectory> top;
-  std::optional<StagedCopy> copy;
-  std::optional<HeldReference> reference;
-  std::optional<GroupCopy> theirs;
-  std::optional<PackResult> packed_by_them;
-
-  void choose(uint64_t bytes);
-  void open_copy(uint64_t identity);
-  /// The copy of another one of the group, where there is a complete one.
-  bool use_copy_of_group(gid_t group, const std::string& name);
-  void aim_at(const std::string& directory);
-  StageResult result_of_group() const;
-  void check_room(CopyRun& run);
-  void write_state(const StageResult& result);
-  StageResult copy_shards();
-  StageResult pack_files();
-  PackOptions packing_options() const;
-  PackResult pack_here();
-  void remove_changed();
-};
+/// Copies of jobs and commands that have ended make room for this one. That it cannot be done is
+/// no reason not to stage.
+void Stager::State::remove_ended(const std::string& name) {
+  CleanOptions clean;
+  clean.ended_only = true;
+  clean.except = name;
+  try {
+    for (const StagePlace& place : well_known_places()) clean.places.push_back(place.path);
+    if (!options.place.empty()) clean.places.push_back(options.place);
+    if (!clean.places.empty()) ended = clean_staged(clean);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted) throw;
+  }
+}
 
 void Stager::State::choose(uint64_t bytes) {
   if (!options.place.empty()) {
@@ -95,11 +76,14 @@ void Stager::State::choose(uint64_t bytes) {
   target.why = std::move(chosen.why);
 }
 
-void Stager::State::open_copy(uint64_t identity) {
+void Stager::State::open_copy(const std::string& name) {
   std::optional<gid_t> group;
   if (!options.group.empty()) group = group_named(options.group);
-  const std::string name = copy_name(paths, identity);
   if (group && use_copy_of_group(*group, name)) return;
+  open_own_copy(name, group);
+}
+
+void Stager::State::open_own_copy(const std::string& name, std::optional<gid_t> group) {
   // Somebody may clean at the same time: what is referred to and still there stays.
   constexpr int kTries = 100;
   for (int i = 0;; ++i) {
@@ -107,7 +91,8 @@ void Stager::State::open_copy(uint64_t identity) {
       reference.reset();
       top = own_directory(target.place, group, true);
       copy.emplace(*top, name, group);
-      reference.emplace(*top, group, ::geteuid(), name, mark, options.for_job);
+      reference.emplace(*top, group, ::geteuid(), name, mark,
+                        JobNeed{options.for_job, options.run});
       const std::optional<FileInfo> there = top->info(name), own = copy->directory.info(".");
       if (there && own && there->inode == own->inode) break;
     } catch (const Error& error) {
@@ -119,29 +104,46 @@ void Stager::State::open_copy(uint64_t identity) {
 }
 
 bool Stager::State::use_copy_of_group(gid_t group, const std::string& name) {
-  theirs = copy_of_group(target.place, name, group);
-  if (!theirs) return false;
-  top = own_directory(target.place, group, true);
-  reference.emplace(*top, group, theirs->owner, name, mark, options.for_job);
-  // It may have been cleaned before it was referred to. What was packed has its name from the
-  // source's path alone, so its contents may be those of yesterday.
-  theirs = copy_of_group(target.place, name, group);
-  if (theirs && target.packed) {
-    packed_by_them = packed_already(target.source, theirs->directory + "/data", packing_options());
-    if (!packed_by_them) theirs.reset();
+  for (const GroupCopy& candidate : copies_of_group(target.place, name, group)) {
+    top = own_directory(target.place, group, true);
+    reference.emplace(*top, group, candidate.owner, name, mark,
+                      JobNeed{options.for_job, options.run});
+    const std::string problem = problem_of(candidate, name, group);
+    if (problem.empty()) {
+      theirs = candidate;
+      aim_at(candidate.directory);
+      return true;
+    }
+    tell(fmt::format("not used: {} of {}: {}", printable(candidate.directory),
+                     printable(user_in_words(candidate.owner)), problem));
+    reference->withdraw();
+    reference.reset();
   }
-  if (!theirs) return false;
-  aim_at(theirs->directory);
-  return true;
+  return false;
 }
 
-PackOptions Stager::State::packing_options() const {
-  PackOptions packing;
-  packing.shard_size = kPackedShard;
-  packing.jobs = options.jobs;
-  packing.progress = options.progress;
-  packing.row_index = std::nullopt;  // takes longer than the copy that is waited for
-  return packing;
+std::string Stager::State::problem_of(const GroupCopy& copy_of_member, const std::string& name,
+                                      gid_t group) {
+  // It may have been cleaned before it was referred to.
+  const std::vector<GroupCopy> now = copies_of_group(target.place, name, group);
+  const bool there = std::any_of(now.begin(), now.end(), [&](const GroupCopy& one) {
+    return one.directory == copy_of_member.directory;
+  });
+  if (!there) return "it has just been removed";
+  const std::string data = copy_of_member.directory + "/data";
+  if (!target.packed) {
+    return difference_from(*source, shards, data, staging_jobs(options.jobs), options.progress);
+  }
+  // What was packed has its name from the source's path alone, so its contents may be older.
+  try {
+    packed_by_them = packed_already(target.source, data, packing_options());
+    return packed_by_them ? "" : "it is not of the source as it is now";
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted) throw;
+    return error.what();
+  } catch (const Json::exception&) {
+    return "its index cannot be parsed";
+  }
 }
 
 void Stager::State::aim_at(const std::string& directory) {
@@ -156,7 +158,7 @@ void Stager::State::aim_at(const std::string& directory) {
 }
 
 /// Settles which shards are brought, by the room that there is.
-void Stager::State::check_room(CopyRun& run) {
+void Stager::State::check_room(const CopyRun& run) {
   uint64_t needed = 0;
   std::vector<size_t> missing;
   wanted.clear();
@@ -195,8 +197,10 @@ Stager::Stager(const std::string& dataset, const StageOptions& options)
   state.paths.refuse_unfinished();
   state.target.packed = needs_packing(state.paths);
   if (state.target.packed) {
+    const std::string name = copy_name(state.paths, hash64(whole_path(state.paths)));
+    state.remove_ended(name);
     state.choose(0);
-    state.open_copy(hash64(whole_path(state.paths)));
+    state.open_copy(name);
     state.target.payoff.known_from = "not known before the files are counted";
     return;
   }
@@ -205,10 +209,12 @@ Stager::Stager(const std::string& dataset, const StageOptions& options)
   state.source = open_dataset(dataset, indexing);
   state.shards = shards_of(*state.source->index);
   for (const ShardToStage& shard : state.shards) state.target.bytes += shard.size;
+  const std::string name = copy_name(state.paths, identity_of(state.paths, state.shards));
+  state.remove_ended(name);
   state.choose(state.target.bytes);
-  state.open_copy(identity_of(state.paths, state.shards));
+  state.open_copy(name);
   if (state.theirs) return;
-  CopyRun run(*state.source, state.shards, *state.copy, state.mark, 1, options.partial, nullptr);
+  const CopyRun run(*state.source, state.shards, *state.copy, state.mark, {});
   state.check_room(run);
 }
 
@@ -228,6 +234,7 @@ Stager::~Stager() {
 const StageTarget& Stager::target() const { return state_->target; }
 
 void Stager::State::write_state(const StageResult& result) {
+  const Json earlier = read_state(copy->directory);
   Json json{{"version", 1},
             {"source", name_to_json(whole_path(paths))},
             {"format", result.format},
@@ -239,9 +246,10 @@ void Stager::State::write_state(const StageResult& result) {
             {"host", host_name()},
             {"complete", result.complete},
             {"verified", result.verified},
+            {"verified_at", result.verified_at},
+            {"keep", keeps() || (!earlier.is_null() && says_keep(earlier))},
             {"written_at", time_of_day_ns() / 1'000'000'000}};
   const uint64_t copied = result.staged_bytes - std::min(result.staged_bytes, result.reused_bytes);
-  const Json earlier = read_state(copy->directory);
   if (copied > 0 && result.seconds > 0) {
     json["measured"] = {{"copied_bytes", copied}, {"seconds", result.seconds}};
     const std::optional<Estimate>& expected = target.payoff.copy_s;
@@ -253,25 +261,38 @@ void Stager::State::write_state(const StageResult& result) {
 }
 
 StageResult Stager::State::result_of_group() const {
-  const Index index(target.packed ? target.data + "/" + kIndexDirectory
-                                  : target.data + "/" + paths.index_in_copy());
   StageResult result;
-  const std::vector<ShardToStage> there = shards_of(index);
-  result.format = index.manifest().format;
-  result.samples = index.size();
-  result.shards = there.size();
-  for (const ShardToStage& shard : there) {
-    result.bytes += shard.size;
-    const auto info = real_file_system().info(target.data + "/" + shard.path, false);
-    if (!info || info->size != shard.size) ++result.missing_shards;
-  }
-  // They verified it; a full index is there to do it again.
-  result.staged_bytes = result.reused_bytes = result.bytes;
-  result.complete = result.missing_shards == 0;
-  if (packed_by_them) result.faults = packed_by_them->left_out;
-  result.verified = result.complete && result.faults.empty();
   result.target = target;
+  result.complete = true;
+  if (packed_by_them) {
+    result.format = packed_by_them->format;
+    result.samples = packed_by_them->samples;
+    result.shards = packed_by_them->shards;
+    result.bytes = packed_by_them->bytes;
+    result.faults = packed_by_them->left_out;
+    // There is nothing here to compare it with, short of reading all of the source.
+    result.trusts = theirs->owner;
+  } else {
+    const Manifest& manifest = source->index->manifest();
+    result.format = manifest.format;
+    result.samples = manifest.samples();
+    result.shards = shards.size();
+    result.bytes = target.bytes;
+    result.verified = result.verified_now = true;  // see problem_of()
+    result.verified_at = now_s();
+  }
+  result.staged_bytes = result.reused_bytes = result.bytes;
   return result;
+}
+
+/// Reads what is there already; what is damaged is brought again.
+void Stager::State::repair(CopyRun& run, StageResult& result) {
+  for (const size_t shard : run.damaged()) {
+    run.forget(shard);
+    result.repaired.push_back(shards[shard].path);
+    if (std::find(wanted.begin(), wanted.end(), shard) == wanted.end()) wanted.push_back(shard);
+  }
+  run.check_index();
 }
 
 StageResult Stager::State::copy_shards() {
@@ -281,9 +302,9 @@ StageResult Stager::State::copy_shards() {
   result.samples = manifest.samples();
   result.shards = shards.size();
   result.bytes = target.bytes;
-  if (read_state(copy->directory).is_null()) write_state(result);
-  CopyRun run(*source, shards, *copy, mark, jobs_for(options.jobs), options.partial,
-              options.progress);
+  CopyRun run(*source, shards, *copy, mark,
+              {staging_jobs(options.jobs), options.partial, options.progress, options.notify});
+  if (options.verify) repair(run, result);
   if (options.progress != nullptr) {
     uint64_t bytes = 0;
     for (const size_t i : wanted) bytes += shards[i].size;
@@ -299,81 +320,49 @@ StageResult Stager::State::copy_shards() {
   }
   result.reused_bytes = result.staged_bytes - std::min(result.staged_bytes, run.copied_bytes());
   result.complete = result.missing_shards == 0;
+  if (result.complete) copy_companions(paths, shards, *copy, mark, options.notify);
   if (result.complete) run.finish();
   result.checksums_made = result.complete && manifest.depth != Depth::full;
   result.faults = run.faults();
   // Without checksums in the index only the finished copy has been compared.
   result.verified = result.faults.empty() && (result.complete || manifest.depth == Depth::full);
-  return result;
-}
-
-/// What was packed of other contents goes, unless somebody still reads it.
-void Stager::State::remove_changed() {
-  for (const Reference& other : live_references(SafeDirectory(target.place), ::geteuid())) {
-    if (other.copy != copy->name || reference->made(other)) continue;
-    throw Error(
-        ErrorKind::io,
-        fmt::format("{}: the source has changed since it was staged, and the copy is in use "
-                    "({}): run again when that has ended, or choose another place",
-                    printable(target.path), printable(other.who)));
-  }
-  for (const DirectoryEntry& entry : copy->data.list()) copy->data.remove_tree(entry.name);
-}
-
-PackResult Stager::State::pack_here() {
-  const PackOptions packing = packing_options();
-  try {
-    return pack(target.source, target.data, packing);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::usage && error.kind() != ErrorKind::corrupt) throw;
-  }
-  remove_changed();
-  return pack(target.source, target.data, packing);
-}
-
-StageResult Stager::State::pack_files() {
-  // One process does it: a second one waits, and then finds it done.
-  std::optional<Claim> claim;
-  for (;; std::this_thread::sleep_for(kLook)) {
-    if (options.progress != nullptr) options.progress->check_stop();
-    claim.emplace(*copy, "pack", mark);
-    if (claim->taken()) break;
-  }
-  const PackResult packed = pack_here();
-  StageResult result;
-  result.format = packed.format;
-  result.samples = packed.samples;
-  result.shards = packed.shards;
-  result.bytes = result.staged_bytes = target.bytes = packed.bytes;
-  result.reused_bytes = packed.already_complete ? packed.bytes : 0;
-  result.faults = packed.left_out;
-  result.complete = true;
-  result.verified = packed.left_out.empty();
-  result.checksums_made = true;
+  result.verified_now = result.verified && (options.verify || result.reused_bytes == 0);
+  if (result.verified) result.verified_at = run.verified_at();
   return result;
 }
 
 StageResult Stager::run() {
   State& state = *state_;
-  if (state.theirs) return state.result_of_group();
-  const auto begin = std::chrono::steady_clock::now();
-  try {
-    const SafeDirectory part = state.copy->parts.make(state.mark, state.copy->modes.directory);
-    const Heartbeat heartbeat([&part] { part.touch(); });
-    StageResult result = state.target.packed ? state.pack_files() : state.copy_shards();
-    result.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    state.copy->give_to_group();
-    state.write_state(result);
-    // Of whoever died while this was at it.
-    state.copy->remove_leftovers();
-    remove_dead_references(*state.top);
-    result.target = state.target;
-    return result;
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::interrupted) throw;
-    throw explained(error, state.target.place);
+  StageResult result;
+  if (state.theirs) {
+    result = state.result_of_group();
+  } else {
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      std::optional<Claim> claim;
+      if (state.target.packed) state.claim_packing(claim);
+      if (read_state(state.copy->directory).is_null()) state.write_state({});
+      const SafeDirectory part = state.copy->parts.make(state.mark, state.copy->modes.directory);
+      const Heartbeat heartbeat([&part] { part.touch(); });
+      result = state.target.packed ? state.pack_files() : state.copy_shards();
+      result.seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      state.copy->give_to_group();
+      state.write_state(result);
+      // Of processes that died while this was at it.
+      state.copy->remove_leftovers();
+      remove_dead_references(*state.top);
+    } catch (const NoRoom& error) {
+      throw no_room_for_folder(state.target.place, error.needed(), error.free());
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::interrupted) throw;
+      throw explained(error, state.target.place, state.target.packed);
+    }
   }
+  result.removed_copies = state.ended.removed.size();
+  result.removed_bytes = state.ended.bytes;
+  result.target = state.target;
+  return result;
 }
 
 StageResult stage(const std::string& dataset, const StageOptions& options) {

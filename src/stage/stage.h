@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,6 +11,7 @@
 
 #include "base/progress.h"
 #include "dataset/scan.h"
+#include "stage/patience.h"
 #include "stage/payoff.h"
 
 namespace stoker {
@@ -18,8 +21,12 @@ struct StageOptions {
   bool partial = false;  // of shards, what fits; the rest is read from the source
   std::string group;     // whose members may read the copy; empty: this user alone
   bool for_job = true;   // the job that this is part of needs it to its end, not this process alone
+  std::string run;       // with for_job: this run of a command needs it, not the job as a whole
+  bool keep = false;     // stays until it is cleaned, also after the job or the command
+  bool verify = false;   // what is there already is read and compared, and copied again if damaged
   unsigned jobs = 0;     // 0: enough to keep storage busy
   Progress* progress = nullptr;
+  Notify notify;  // told that others are waited for, and what is passed over
 };
 
 /// Where a dataset is staged, known before anything is copied.
@@ -47,7 +54,13 @@ struct StageResult {
   /// Every sample that lies there was compared with its checksum; where the source's index had
   /// none, with one that was made from the source's bytes while they were in memory.
   bool verified = false;
-  bool checksums_made = false;  // the source's index had none: the copy's has
+  bool verified_now = false;  // all of that in this run; otherwise some of it when it was staged
+  int64_t verified_at = 0;    // seconds since 1970, of what was compared longest ago; 0: not known
+  std::vector<std::string> repaired;  // shards that were damaged at the place, and copied again
+  /// Another member of the group packed it, and nothing here can tell whether it did so correctly.
+  std::optional<uid_t> trusts;
+  uint64_t removed_copies = 0, removed_bytes = 0;  // of jobs and commands that had ended
+  bool checksums_made = false;                     // the source's index had none: the copy's has
   /// Samples whose bytes in the source are not those that were indexed; their shards are left out.
   std::vector<Fault> faults;
   double seconds = 0;

@@ -35,6 +35,7 @@ Json items_list(const std::vector<StagedItem>& items) {
                     {"own", item.own},
                     {"bytes", item.bytes},
                     {"complete", item.complete},
+                    {"keep", item.keep},
                     {"age_s", item.age_s},
                     {"references", item.references},
                     {"purged_in_days", item.purged_in_days ? Json(*item.purged_in_days) : Json()}});
@@ -47,8 +48,7 @@ Json items_list(const std::vector<StagedItem>& items) {
 Json stage_document(const StageResult& result) {
   Json json = document_header("stage");
   const StageTarget& target = result.target;
-  const std::string node = environment("SLURMD_NODENAME");
-  json["node"] = node.empty() ? host_name() : node;
+  json["node"] = node_name();
   json["source"] = name_to_json(target.source);
   json["place"] = name_to_json(target.place);
   json["why"] = target.why;
@@ -63,22 +63,36 @@ Json stage_document(const StageResult& result) {
   json["missing_shards"] = result.missing_shards;
   json["complete"] = result.complete;
   json["verified"] = result.verified;
+  json["verified_now"] = result.verified_now;
+  json["verified_at"] = result.verified_at == 0 ? Json() : Json(result.verified_at);
+  json["repaired"] = Json::array();
+  for (const std::string& shard : result.repaired) json["repaired"].push_back(name_to_json(shard));
+  json["trusts"] = result.trusts ? Json(*result.trusts) : Json();
   json["checksums_made"] = result.checksums_made;
   json["faults"] = Json::array();
   for (const Fault& fault : result.faults) json["faults"].push_back(to_json(fault));
+  json["removed_copies"] = result.removed_copies;
+  json["removed_bytes"] = result.removed_bytes;
   json["payoff"] = payoff_object(target.payoff);
   json["seconds"] = result.seconds;
   return json;
 }
 
-Json staged_list_document(const std::vector<StagedItem>& items) {
+Json staged_list_document(const StagedList& list) {
   Json json = document_header("stage");
-  json["staged"] = items_list(items);
+  json["staged"] = items_list(list.items);
+  json["passed_over"] = Json::array();
+  for (const PassedOver& one : list.passed_over) {
+    json["passed_over"].push_back({{"directory", name_to_json(one.directory)},
+                                   {"owner", one.owner},
+                                   {"why", name_to_json(one.why)}});
+  }
   return json;
 }
 
 Json clean_document(const CleanResult& result) {
   Json json = document_header("stage");
+  json["node"] = node_name();
   json["removed"] = items_list(result.removed);
   json["kept"] = items_list(result.kept);
   json["bytes"] = result.bytes;

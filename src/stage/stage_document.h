@@ -12,7 +12,7 @@ namespace stoker {
 // What --json prints and Python gets; docs/commands/stage.md describes it member by member.
 
 Json stage_document(const StageResult& result);
-Json staged_list_document(const std::vector<StagedItem>& items);
+Json staged_list_document(const StagedList& list);
 Json clean_document(const CleanResult& result);
 
 }  // namespace stoker

@@ -11,39 +11,74 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <filesystem>
 #include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "os/node.h"
 #include "os/process_mark.h"
 
 namespace stoker {
+namespace fs = std::filesystem;
+
 namespace {
 
 constexpr std::string_view kOwnPrefix = "stoker-";
 constexpr uint64_t kMostState = 1 << 20;
 
-/// Refuses a place where others could exchange our directory for one of theirs.
+/// Whether a group has no member but this user: many systems give each user one of the same name.
+bool is_private_group(const struct group& entry) {
+  const std::string user = user_name();
+  if (user != entry.gr_name) return false;
+  for (char** member = entry.gr_mem; *member != nullptr; ++member) {
+    if (user != *member) return false;
+  }
+  return true;
+}
+
+/// Who else may rename what is in a directory with this owner and mode; empty: nobody.
+std::string others_who_rename(const Ownership& directory) {
+  if ((directory.mode & S_ISVTX) != 0) return "";
+  if ((directory.mode & S_IWOTH) != 0) return "anybody";
+  if ((directory.mode & S_IWGRP) == 0) return "";
+  const struct group* entry = ::getgrgid(directory.group);
+  if (entry == nullptr) return fmt::format("members of group {}", directory.group);
+  return is_private_group(*entry) ? "" : fmt::format("members of group {}", entry->gr_name);
+}
+
+/// Refuses a place where others could replace our directory with one of theirs.
 void check_place(const SafeDirectory& place) {
-  const Ownership owner = place.ownership();
-  const bool anybody = (owner.mode & S_IWOTH) != 0;
-  if (!anybody || (owner.mode & S_ISVTX) != 0) return;
-  throw Error(
-      ErrorKind::permission,
-      fmt::format("{}: anybody may rename what lies there (it is world-writable without the "
-                  "sticky bit): choose another place, or a directory of your own below it",
-                  printable(place.path())));
+  if (const std::string others = others_who_rename(place.ownership()); !others.empty()) {
+    throw Error(
+        ErrorKind::permission,
+        fmt::format("{}: {} may rename what is stored there (mode {:o}, without the sticky bit), "
+                    "so a copy could be replaced: choose a directory that only you can write to, "
+                    "or set the sticky bit (chmod +t)",
+                    printable(place.path()), others, place.ownership().mode));
+  }
+  std::error_code failed;
+  const fs::path real = fs::canonical(place.path(), failed);
+  for (fs::path above = real; above.has_relative_path();) {
+    above = above.parent_path();
+    struct stat status {};
+    if (::stat(above.c_str(), &status) != 0) continue;
+    if ((status.st_mode & S_IWOTH) == 0 || (status.st_mode & S_ISVTX) != 0) continue;
+    throw Error(ErrorKind::permission,
+                fmt::format("{}: anybody may rename it: {} is world-writable without the sticky "
+                            "bit: choose another place",
+                            printable(place.path()), printable(above.string())));
+  }
 }
 
 void check_own(const SafeDirectory& top) {
   const Ownership owner = top.ownership();
   if (owner.user != ::geteuid()) {
-    throw Error(
-        ErrorKind::permission,
-        fmt::format("{}: belongs to user {}, not to you: somebody has taken this name; choose "
-                    "another place",
-                    printable(top.path()), owner.user));
+    throw Error(ErrorKind::permission,
+                fmt::format("{}: belongs to {}, not to you: somebody has taken this name; choose "
+                            "another place",
+                            printable(top.path()), printable(user_in_words(owner.user))));
   }
   if ((owner.mode & (S_IWGRP | S_IWOTH)) != 0) {
     throw Error(ErrorKind::permission,
@@ -186,17 +221,21 @@ Claim::~Claim() {
   }
 }
 
-Json read_state(const SafeDirectory& copy) {
+Json read_state(const SafeDirectory& copy, std::string* problem) {
+  const auto say = [&](std::string what) {
+    if (problem != nullptr) *problem = std::move(what);
+    return Json();
+  };
   try {
     const std::optional<std::string> text = copy.read(kStateName, kMostState);
-    if (!text) return {};
+    if (!text) return say(std::string(kStateName) + " is missing");
     Json state = parse_json(*text);
-    return state.is_object() ? state : Json();
+    return state.is_object() ? state : say(std::string(kStateName) + " is not a JSON object");
   } catch (const Json::exception&) {
-    return {};
+    return say(std::string(kStateName) + " is not valid JSON");
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::corrupt) return {};
-    throw;
+    if (error.kind() != ErrorKind::corrupt) throw;
+    return say(error.what());
   }
 }
 
@@ -205,9 +244,24 @@ bool says_complete(const Json& state) {
   return found != state.end() && found->is_boolean() && found->get<bool>();
 }
 
-std::optional<GroupCopy> copy_of_group(const std::string& place, const std::string& name,
+bool says_keep(const Json& state) {
+  const auto found = state.is_object() ? state.find("keep") : state.end();
+  return found == state.end() || !found->is_boolean() || found->get<bool>();
+}
+
+std::optional<int64_t> said_verified_at(const Json& state) {
+  const auto found = state.is_object() ? state.find("verified_at") : state.end();
+  if (found == state.end() || !found->is_number_unsigned()) return std::nullopt;
+  const auto seconds = found->get<uint64_t>();
+  constexpr uint64_t kLatest = uint64_t{1} << 40;
+  return seconds > 0 && seconds < kLatest ? std::optional(static_cast<int64_t>(seconds))
+                                          : std::nullopt;
+}
+
+std::vector<GroupCopy> copies_of_group(const std::string& place, const std::string& name,
                                        gid_t group) {
   const SafeDirectory at(place);
+  std::vector<GroupCopy> copies;
   const auto is_of = [&](const SafeDirectory& directory, uid_t user) {
     const Ownership owner = directory.ownership();
     return owner.user == user && owner.group == group && (owner.mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -220,13 +274,11 @@ std::optional<GroupCopy> copy_of_group(const std::string& place, const std::stri
       if (!top || !is_of(*top, *user)) continue;
       const std::optional<SafeDirectory> copy = top->find(name);
       if (!copy || !is_of(*copy, *user)) continue;
-      if (says_complete(read_state(*copy))) {
-        return GroupCopy{copy->path(), *user};
-      }
+      if (says_complete(read_state(*copy))) copies.push_back({copy->path(), *user});
     } catch (const Error&) {  // not for us, or no copy at all: then we make our own
     }
   }
-  return std::nullopt;
+  return copies;
 }
 
 std::string work_mark() {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json_fwd.h"
 #include "os/safe_directory.h"
@@ -94,19 +95,25 @@ class Claim {
   bool taken_ = false;
 };
 
-/// What state.json says; null where there is none, or it cannot be understood.
-Json read_state(const SafeDirectory& copy);
+/// What state.json says; null where there is none or it cannot be parsed, and `problem` says which.
+/// It may be somebody else's, and contain anything.
+Json read_state(const SafeDirectory& copy, std::string* problem = nullptr);
 
 /// Whether a state is that of a complete copy. It may be somebody else's, and say anything.
 bool says_complete(const Json& state);
+/// Whether a copy stays until its owner cleans it. Others were made for a job or a command, and are
+/// removed when that has ended. True where the state says nothing: earlier versions made it.
+bool says_keep(const Json& state);
+/// When all of it was compared last, in seconds since 1970.
+std::optional<int64_t> said_verified_at(const Json& state);
 
-/// A complete copy that somebody else of the group has made.
+/// A copy that another member of the group has made, and says is complete.
 struct GroupCopy {
   std::string directory;
   uid_t owner = 0;
 };
-/// Nothing where there is none that its owner alone, and nobody else, may change.
-std::optional<GroupCopy> copy_of_group(const std::string& place, const std::string& name,
+/// Those that their owner alone, and nobody else, may change.
+std::vector<GroupCopy> copies_of_group(const std::string& place, const std::string& name,
                                        gid_t group);
 
 /// Names one piece of work of this process: its mark, and a number that no other piece has.

@@ -7,13 +7,16 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "dataset/index.h"
 #include "os/file_system.h"
+#include "os/node.h"
 #include "stage/inventory.h"
 #include "stage/references.h"
 #include "stage/shard_copy.h"
 #include "stage/staged_copy.h"
+#include "stage/verify_copy.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
@@ -31,7 +34,7 @@ bool is_there(const std::string& dataset) {
 std::optional<StagedItem> newest_copy(const std::string& dataset, const std::string& place) {
   const std::string source = fs::absolute(dataset).lexically_normal().string();
   std::optional<StagedItem> newest;
-  for (StagedItem& item : list_staged({place})) {
+  for (StagedItem& item : list_staged({place}).items) {
     if (!item.own || !item.complete || item.source != source) continue;
     if (!newest || item.age_s < newest->age_s) newest = std::move(item);
   }
@@ -50,6 +53,22 @@ void look_at_shards(const Index& index, const std::string& root, StageResult& re
   }
 }
 
+/// Compares what is there with the checksums of the copy's own index.
+void verify_shards(const Index& index, const std::string& root, const StageOptions& options) {
+  std::vector<FileToVerify> files;
+  for (const ShardToStage& shard : shards_of(index)) {
+    files.push_back({root + "/" + shard.path, shard.size, checksum_of(shard)});
+  }
+  const unsigned jobs = options.jobs != 0 ? options.jobs : usable_cores();
+  const std::vector<size_t> differing = differing_files(files, jobs, options.progress);
+  if (differing.empty()) return;
+  throw Error(
+      ErrorKind::corrupt,
+      fmt::format("{}: is damaged ({} of {} shards are), and the dataset cannot be seen "
+                  "from here: run stoker stage --before-job --verify to copy it again",
+                  printable(files[differing.front()].path), differing.size(), files.size()));
+}
+
 }  // namespace
 
 std::optional<StageResult> copy_of_unseen(const std::string& dataset, const StageOptions& options) {
@@ -60,7 +79,7 @@ std::optional<StageResult> copy_of_unseen(const std::string& dataset, const Stag
   if (!top) return std::nullopt;
   const HeldReference reference(*top, std::nullopt, ::geteuid(),
                                 fs::path(item->directory).filename().string(), work_mark(),
-                                options.for_job);
+                                {options.for_job, options.run});
   StageResult result;
   result.target.source = dataset;
   result.target.place = item->place;
@@ -78,9 +97,11 @@ std::optional<StageResult> copy_of_unseen(const std::string& dataset, const Stag
                             printable(item->path), result.missing_shards, result.shards,
                             printable(dataset)));
   }
-  // It was compared when it was brought; a full index is there to do it again.
+  if (options.verify) verify_shards(Index(*index), paths.root, options);
   result.staged_bytes = result.reused_bytes = result.target.bytes = result.bytes;
   result.complete = result.verified = true;
+  result.verified_now = options.verify;
+  result.verified_at = options.verify ? time_of_day_ns() / 1'000'000'000 : item->verified_at;
   return result;
 }
 

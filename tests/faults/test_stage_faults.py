@@ -158,6 +158,31 @@ def test_the_first_is_killed_and_the_second_finishes(stoker_environment, stoker_
     require_whole(stoker_cli, large, place)
 
 
+@pytest.mark.parametrize("source", ["large", "files"])
+def test_a_process_that_is_stopped_is_not_waited_for_without_end(stoker_environment, stoker_cli, large, tmp_path, place, source):
+    """As by `scontrol suspend`: who waits says for whom, and then does the work itself. The first one goes on later, and harms nothing."""
+    words = [program(), "stage", tmp_path / source, place]
+    first = subprocess.Popen([*words, "--jobs", "1"], env=stoker_environment, stdout=subprocess.DEVNULL)
+    begun = "stoker-*/*/parts/*/*.tar" if source == "large" else "stoker-*/*/claims/p*"
+    while not [path for path in place.glob(begun) if os.path.lexists(path)] and first.poll() is None:
+        time.sleep(0.001)
+    os.kill(first.pid, signal.SIGSTOP)
+    try:
+        second = subprocess.run([*words, "--json"], env=stoker_environment, capture_output=True, text=True, timeout=120)
+        assert second.returncode == 0, second
+        assert f"process {first.pid} on " in second.stderr and "is stopped (SIGSTOP, or scontrol suspend)" in second.stderr
+        assert "ago" in second.stderr and "copying its part here" in second.stderr
+        result = json.loads(second.stdout)
+        assert result["complete"] and result["verified"]
+        assert stoker_cli("check", result["path"], "--json").json["faults"] == []
+    finally:
+        os.kill(first.pid, signal.SIGCONT)
+    assert first.wait(timeout=60) == 0
+    assert stoker_cli("check", result["path"], "--json").json["samples"] == 60
+    if source == "large":
+        require_whole(stoker_cli, large, place)
+
+
 def test_what_another_one_brings_needs_no_room_twice(stoker_cli, stoker_environment, small_file_system, tmp_path):
     """Room for one copy and a little: who comes second waits for the first instead of saying that it does not fit."""
     write_files(tmp_path / "files", {f"{i:02d}.bin": noise(i, 2_000_000) for i in range(20)})
@@ -176,6 +201,53 @@ def test_what_another_one_brings_needs_no_room_twice(stoker_cli, stoker_environm
     assert (first.wait(timeout=60), second.returncode) == (0, 0)
     assert json.loads(document)["complete"]
     require_whole(stoker_cli, tmp_path / "one", place)
+
+
+FAIL_READS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static int fails(int fd) {
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const ssize_t length = readlink(link, path, sizeof path - 1);
+  if (length < 0) return 0;
+  path[length] = 0;
+  errno = EIO;
+  return strstr(path, getenv("FAIL_READS")) != NULL;
+}
+#define READS(name, arguments, passed)                                        \\
+  ssize_t name arguments {                                                    \\
+    static ssize_t(*real) arguments;                                          \\
+    if (!real) *(void **)&real = dlsym(RTLD_NEXT, #name);                     \\
+    return fails(fd) ? -1 : real passed;                                      \\
+  }
+READS(pread, (int fd, void *to, size_t size, off_t at), (fd, to, size, at))
+READS(pread64, (int fd, void *to, size_t size, off64_t at), (fd, to, size, at))
+READS(preadv, (int fd, const struct iovec *to, int count, off_t at), (fd, to, count, at))
+READS(preadv64, (int fd, const struct iovec *to, int count, off64_t at), (fd, to, count, at))
+READS(read, (int fd, void *to, size_t size), (fd, to, size))
+"""
+
+
+def test_what_could_not_be_read_for_a_moment_is_tried_again(stoker_cli, tmp_path, place):
+    """An I/O error of one run does not decide about the next."""
+    (tmp_path / "fail_reads.c").write_text(FAIL_READS)
+    library = tmp_path / "fail_reads.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "fail_reads.c", "-ldl"], check=True)
+    write_files(tmp_path / "files", {f"{i:02d}.bin": noise(i, 5000) for i in range(20)})
+    failing = {"LD_PRELOAD": str(library), "FAIL_READS": "/files/1"}
+    first = stoker_cli("stage", tmp_path / "files", place, "--json", env=failing, status=1).json
+    assert first["samples"] == 10 and len(first["faults"]) == 10
+    assert {fault["cause"].rpartition(": ")[2] for fault in first["faults"]} == {"Input/output error"}
+    again = stoker_cli("stage", tmp_path / "files", place, "--json")
+    assert "10 left out when packed (I/O error); trying them again" in again.stderr or again.json["samples"] == 20
+    assert again.json["samples"] == 20 and again.json["faults"] == [] and again.json["verified"]
 
 
 def test_the_source_changes_meanwhile(stoker_cli, stoker_environment, large, place):

@@ -3,11 +3,13 @@
 
 import json
 import os
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from samples import write_files
-from stoker_program import clean_environment
+from stoker_program import Finished, clean_environment
 
 UID = os.geteuid()
 NOBODY = 65534
@@ -97,7 +99,81 @@ def test_strangers_cannot_keep_a_copy(stoker_cli, scratch, shared):
     assert len(cleaned["removed"]) == 1 and cleaned["kept"] == []
 
 
-@pytest.mark.parametrize("state", ['{"complete": "x"}', '{"source": "%zz", "complete": []}', "[]", "\0"])
+def run_as_member(as_other_user, *words):
+    home = as_other_user.directory / "home of 1"
+    home.mkdir(exist_ok=True)
+    os.chown(home, 1, NOBODY)
+    return Finished(
+        subprocess.run(
+            [as_other_user.program, *words], user=1, group=NOBODY, extra_groups=[], env=clean_environment(home), capture_output=True
+        )
+    )
+
+
+@pytest.mark.parametrize("how", ["a shard", "a shard and the index"])
+def test_a_members_copy_of_other_contents_is_not_used(as_other_user, group, scratch, shared, how):
+    """Whether by damage or on purpose: what is compared is the index of the source, not that of the copy."""
+    copied = as_other_user("stage", shared, scratch, "--group", group, "--json").json["path"]
+    shard = sorted(Path(copied).glob("*.tar"))[1]
+    contents = bytearray(shard.read_bytes())
+    contents[540:560] = b"wrong" * 4  # within the first sample: a member's header has 512 bytes
+    shard.write_bytes(contents)
+    if how == "a shard and the index":
+        shutil.rmtree(Path(copied) / ".stoker")
+        as_other_user("index", "--full", copied)
+        as_other_user("check", copied, "--json")
+    used = run_as_member(as_other_user, "stage", shared, scratch, "--group", group, "--json").require(0)
+    assert used.json["path"] != copied and used.json["verified"] and used.json["verified_now"]
+    assert f"not used: {Path(copied).parent} of nobody (65534)" in used.stderr
+    assert ("its index is not" in used.stderr) == (how != "a shard")
+    assert run_as_member(as_other_user, "check", used.json["path"], "--compare", shared, "--json").json["comparison"]["equal"]
+    assert not list((scratch / "stoker-1/refs").iterdir()), "nothing holds the copy that is not used"
+
+
+def test_a_members_copy_is_read_before_it_is_called_verified(as_other_user, group, scratch, shared):
+    first = as_other_user("stage", shared, scratch, "--group", group, "--json").json
+    again = run_as_member(as_other_user, "stage", shared, scratch, "--group", group).require(0)
+    assert first["path"] in again.stdout and "verified: every sample, read again now" in again.stdout
+
+
+def test_what_another_member_packed_is_that_members_word(as_other_user, group, scratch):
+    photos = photos_for_all(as_other_user.directory)
+    first = as_other_user("stage", photos, scratch, "--group", group, "--json").json
+    used = run_as_member(as_other_user, "stage", photos, scratch, "--group", group, "--json").require(0).json
+    assert used["path"] == first["path"] and used["complete"] and not used["verified"] and used["trusts"] == NOBODY
+    text = run_as_member(as_other_user, "stage", photos, scratch, "--group", group).stdout
+    assert "not verified: nobody (65534) packed it" in text
+
+
+def test_a_place_where_a_group_may_rename(as_other_user, stoker_cli, group, scratch, shared):
+    """A member could replace the directory of another one; the sticky bit prevents that."""
+    scratch.chmod(0o770)
+    os.chown(scratch, 0, NOBODY)
+    refused = as_other_user("stage", shared, scratch, status=1).stderr
+    assert f"members of group {group}" in refused and "chmod +t" in refused
+    assert list(scratch.iterdir()) == []
+    scratch.chmod(0o1770)
+    assert as_other_user("stage", shared, scratch, "--json").json["complete"]
+    # A group of the user's own name, without other members, is what many systems give to each user.
+    own = scratch / "own"
+    own.mkdir()
+    own.chmod(0o775)
+    assert stoker_cli("stage", shared, own, "--json").json["complete"]
+
+
+def test_a_place_below_one_where_anybody_may_rename(stoker_cli, scratch, shared):
+    below = scratch / "mine"
+    below.mkdir()
+    scratch.chmod(0o777)
+    refused = stoker_cli("stage", shared, below, status=1).stderr
+    assert str(below) in refused and f"{scratch} is world-writable without the sticky bit" in refused
+
+
+@pytest.mark.parametrize(
+    "state",
+    ['{"complete": "x"}', '{"source": "%zz", "complete": []}', "[]", "\0", '{"a":' * 50_000, "[" * 100_000, " " * 2_000_000],
+    ids=["complete is no boolean", "names of no bytes", "a list", "a zero", "deep objects", "deep lists", "too large"],
+)
 def test_strangers_cannot_spoil_the_list(stoker_cli, scratch, shared, state):
     stoker_cli("stage", shared, scratch)
     theirs = scratch / f"stoker-{NOBODY}/copy"
@@ -108,7 +184,14 @@ def test_strangers_cannot_spoil_the_list(stoker_cli, scratch, shared, state):
     (theirs.parent / "plain/state.json").write_text(state)
     for path in (theirs.parent, theirs, theirs.parent / "plain"):
         os.chown(path, NOBODY, NOBODY)
-    listed = stoker_cli("stage", "--list", scratch, "--json").json["staged"]
+    document = stoker_cli("stage", "--list", scratch, "--json").json
+    listed = document["staged"]
+    passed_over = {item["directory"]: item["why"] for item in document["passed_over"]}
+    assert "too deep" in passed_over[str(theirs)] or "state.json" in passed_over[str(theirs)]
+    if state[0] != "{" or len(state) > 1000:
+        assert "state.json" in passed_over[str(theirs.parent / "plain")]
+        said = stoker_cli("stage", "--list", scratch).stdout
+        assert f"passed over: {theirs.parent}/plain of nobody (65534)" in said
     assert UID in [item["owner"] for item in listed]
     assert not any(item["complete"] for item in listed if item["owner"] == NOBODY)
     assert len(stoker_cli("stage", "--clean", scratch, "--json").json["removed"]) == 1

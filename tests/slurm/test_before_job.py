@@ -90,6 +90,17 @@ def test_what_the_site_has_deleted_is_brought_again(cluster, site, archive):
     assert found["complete"] and found["path"] == copy["path"]
 
 
+def test_what_was_brought_before_stays_after_a_command(cluster, site, archive):
+    """Also where the source can be seen, as in the partition for transfers."""
+    brought = cluster.stoker("stage", "--before-job", archive, "--json", env=site).json
+    assert cluster.wait(brought["job"]) == "COMPLETED"
+    stage = f"{shlex.quote(str(program()))} stage {shlex.quote(archive)} {shlex.quote(site['SCRATCH'])} -- true"
+    job = cluster.submit(f"test -e {shlex.quote(archive)} && {stage}", "-w", "n4")
+    assert cluster.wait(job) == "COMPLETED", (cluster.shared / f"jobs-0/{job}.out").read_text()
+    (copy,) = cluster.stoker("stage", "--list", "--json", env=site).json["staged"]
+    assert copy["source"] == archive and copy["complete"] and copy["keep"]
+
+
 def test_a_transfer_that_fails_ends_the_training_job(cluster, site):
     train = training_script(cluster, "/scr/not there")
     submitted = cluster.stoker("stage", "--before-job", "/scr/not there", "--then", train, "--json", env=site).json

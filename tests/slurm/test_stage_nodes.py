@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shlex
 import time
 from pathlib import Path
@@ -157,3 +158,127 @@ def test_cancelled_jobs_leave_what_can_be_resumed(cluster, packed):
     text = output(cluster, after)
     assert '"complete": true' in text and '"verified": true' in text
     assert text.count("stoker-0/") >= 2 and "\nvm," not in text
+
+
+# --- What stays and what goes ------------------------------------------------------------------------
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs/guides/site.md"
+
+
+@pytest.fixture(scope="module")
+def other(cluster):
+    image_folder(cluster.shared / "other photos", per_class=5)
+    cluster.stoker("pack", cluster.shared / "other photos", cluster.shared / "other")
+    return cluster.shared / "other"
+
+
+def staged_on(cluster, *nodes) -> dict[str, list[str]]:
+    """The sources of the copies at /scr, node by node, looked at from within a job that stages nothing."""
+    found = {}
+    for node in nodes:
+        listed = cluster.run("srun", "-w", node, program(), "stage", "--list", "/scr", "--json").json["staged"]
+        found[node] = sorted(Path(item["source"]).name for item in listed)
+    return found
+
+
+def clean_all(cluster, *nodes):
+    for node in nodes:
+        cluster.run("srun", "-w", node, program(), "stage", "--clean", "/scr")
+
+
+def wait_for(path, seconds=60):
+    end = time.monotonic() + seconds
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert path.exists()
+
+
+def test_a_command_on_several_nodes_leaves_other_copies(cluster, packed, other):
+    """Those that were kept, those that the job staged for itself, and the same dataset where the job needs it elsewhere."""
+    photos = cluster.shared / "other photos"
+    stage = f"{words(program())} stage"
+    look = f"srun -N2 -n2 {stage} --list /scr --json >listed.$SLURM_JOB_ID"
+    job = cluster.submit(
+        f"set -e; {stage} {words(other)} /scr --keep; {stage} {words(photos)} /scr; {stage} {words(photos)} /scr -- true; "
+        f"{stage} {words(packed)} /scr -- true; {look}", "-N2", "-w", "n1,n2",
+    )  # fmt: skip
+    assert cluster.wait(job) == "COMPLETED", output(cluster, job)
+    listed = (cluster.shared / f"jobs-0/listed.{job}").read_text()
+    assert listed.count(f'"source": "{other}"') == listed.count(f'"source": "{photos}"') == 2, listed
+    assert "pack ed" not in listed
+    # What was kept stays after the job; what was the job's goes when something else is staged there.
+    after = cluster.submit(f"{stage} {words(packed)} /scr -- true", "-N2", "-w", "n1,n2")
+    assert cluster.wait(after) == "COMPLETED", output(cluster, after)
+    assert staged_on(cluster, "n1", "n2") == {"n1": ["other"], "n2": ["other"]}
+    clean_all(cluster, "n1", "n2")
+
+
+def test_one_clean_for_all_nodes(cluster, packed):
+    stage = f"{words(program())} stage"
+    job = cluster.submit(f"trap '{stage} --clean /scr' EXIT; {stage} {words(packed)} /scr >/dev/null", "-N3", "-w", "n1,n2,n3")
+    assert cluster.wait(job) == "COMPLETED", output(cluster, job)
+    assert len(re.findall(r"^n[123]: freed [0-9.]+ kB in 1 copy$", output(cluster, job), re.MULTILINE)) == 3, output(cluster, job)
+    assert staged_on(cluster, "n1", "n2", "n3") == {"n1": [], "n2": [], "n3": []}
+
+
+def test_a_node_without_room_says_so(cluster, packed):
+    tiny = "/scr/tiny"
+    prepare = f"srun -N2 -n2 mkdir {tiny}; srun -N1 -n1 -w n2 mount -t tmpfs -o size=64k tmpfs {tiny}"
+    undo = f"srun -N1 -n1 -w n2 umount {tiny}; srun -N2 -n2 rm -r {tiny}"
+    stage = words(program(), "stage", packed, tiny)
+    job = cluster.submit(f"{prepare}; {stage}; echo status $?; {stage} -- true; {undo}", "-N2", "-w", "n1,n2")
+    assert cluster.wait(job) == "COMPLETED", output(cluster, job)
+    text = output(cluster, job)
+    assert re.search(r"^n2: /scr/tiny: [0-9.]+ kB needed, [0-9.]+ kB free", text, re.MULTILINE), text
+    assert "status 1" in text and "the command was not run" in text
+
+
+def test_cancelled_jobs_leave_nothing_beyond_the_next_stage(cluster, packed, other):
+    job = cluster.submit(f"{words(program(), 'stage', packed, '/scr')}; touch cancelled-staged; sleep 600", "-N2", "-w", "n1,n2")
+    wait_for(cluster.shared / "jobs-0/cancelled-staged")
+    cluster.run("scancel", job)
+    cluster.wait(job)
+    after = cluster.submit(f"{words(program(), 'stage', other, '/scr')}", "-N2", "-w", "n1,n2")
+    assert cluster.wait(after) == "COMPLETED", output(cluster, after)
+    assert staged_on(cluster, "n1", "n2") == {"n1": ["other"], "n2": ["other"]}
+    clean_all(cluster, "n1", "n2")
+
+
+@pytest.fixture
+def epilog(cluster):
+    """The epilog that the guide shows, on every node; until the test ends."""
+    (script,) = re.findall(r"```bash\n(#!/bin/bash\n# Epilog.*?)```", GUIDE.read_text(), re.DOTALL)
+    assert "/usr/local/bin/stoker" in script
+    cluster.stoker("--version")  # puts it where every user reaches it
+    path = cluster.directory / "epilog"
+    path.write_text(script.replace("/usr/local/bin/stoker", str(cluster.shared / "stoker")))
+    path.chmod(0o755)
+    conf = cluster.directory / "slurm.conf"
+    before = conf.read_text()
+    conf.write_text(before + f"Epilog={path}\n")
+    cluster.run("scontrol", "reconfigure")
+    yield
+    conf.write_text(before)
+    cluster.run("scontrol", "reconfigure")
+
+
+def test_the_epilog_of_the_guide(cluster, packed, other, epilog):
+    """On all nodes of a job that was cancelled, also of another user; what was kept, and what others need, stays."""
+    stage, both = words(cluster.shared / "stoker", "stage"), ("-N2", "-w", "n1,n2")
+    for user in (0, NOBODY):
+        marker = cluster.shared / f"jobs-{user}/epilog-staged"
+        job = cluster.submit(
+            f"{stage} {words(packed)} /scr; {stage} {words(other)} /scr --keep; touch epilog-staged; sleep 600", *both, user=user
+        )
+        wait_for(marker)
+        cluster.run("scancel", job)
+        cluster.wait(job)
+        end = time.monotonic() + 60
+        while cluster.run("squeue", "-h", "-j", job, status=None).stdout.strip() and time.monotonic() < end:
+            time.sleep(0.2)
+        for node in ("n1", "n2"):
+            line = ("srun", "-w", node, cluster.shared / "stoker", "stage", "--list", "/scr", "--json")
+            listed = cluster.run(*line, user=user).json["staged"]
+            assert [Path(item["source"]).name for item in listed if item["own"]] == ["other"], (user, node)
+            cluster.run("srun", "-w", node, cluster.shared / "stoker", "stage", "--clean", "/scr", user=user)
+    assert "drain" not in cluster.run("sinfo", "-h", "-o", "%t").stdout
