@@ -208,3 +208,13 @@ def test_a_fork_does_not_record_the_parents_step(tmp_path):
         pass
     summary = meter.summary()
     assert summary["steps"] == 4 and len(summary["ranks"]) == 1
+
+
+def test_run_goes_where_no_other_user_can_replace_it(tmp_path, monkeypatch):
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    monkeypatch.chdir(tmp_path / "open")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with pytest.warns(RuntimeWarning, match="the run is recorded in .* is writable by everybody"):
+        meter = stoker.Meter()
+    assert meter.run.startswith(str(tmp_path / "state/stoker/runs/"))
