@@ -182,8 +182,10 @@ void refuse_big_endian(const Source& source) {
 std::optional<Layout> detect_file(const Source& source) {
   const auto info = source.file_system->info(source.root + "/" + source.file, true);
   if (!info || info->kind != FileKind::file || is_feather_name(source.file)) return std::nullopt;
-  if (!is_arrow_name(source.file) && !is_arrow(source, source.file)) return std::nullopt;
-  refuse_big_endian(source);
+  if (!is_arrow_name(source.file)) {  // else the scan names what is wrong
+    if (!is_arrow(source, source.file)) return std::nullopt;
+    refuse_big_endian(source);
+  }
   Layout layout;
   layout.parts.push_back({source.file, Compression::none, 0, 0});
   return layout;
@@ -208,7 +210,6 @@ std::optional<Layout> detect_feather(const Source& source) {
   } else if (is_feather_name(source.file)) {
     const auto info = source.file_system->info(source.root + "/" + source.file, true);
     if (!info || info->kind != FileKind::file || is_feather_1(source)) return std::nullopt;
-    refuse_big_endian(source);
     layout.emplace().parts.push_back({source.file, Compression::none, 0, 0});
   }
   if (layout) layout->classes = classes_of(source, *layout);
