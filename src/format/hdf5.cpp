@@ -51,7 +51,8 @@ class Hdf5Scan {
     for (const Hdf5Note& note : file_.notes()) fault(note.offset, note.cause);
     selection_ = select_hdf5(file_, source.inner, layout.fields, part.shard);
     for (const Hdf5Problem& problem : selection_.problems) {
-      sink_.fault({shard_, problem.offset, "", problem.name, problem.cause});
+      sink_.fault({shard_, problem.offset, "", problem.name,
+                   problem.damaged ? problem.cause : fmt::format("left out: {}", problem.cause)});
     }
     for (const Hdf5Named& named : selection_.datasets) add_dataset(named);
   }
