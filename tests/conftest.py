@@ -168,6 +168,12 @@ def peer_fixture(group: str):
     return peer
 
 
+@pytest.fixture
+def peer_interpreter():
+    """peer_interpreter("torch"): the Python that has a peer's libraries, for tests that need a process of their own."""
+    return lambda group: Peer(group).interpreter()
+
+
 peer_webdataset = peer_fixture("webdataset")
 peer_torch = peer_fixture("torch")
 peer_tensorflow = peer_fixture("tensorflow")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import stoker
-from conftest import Peer
 from samples import jpeg, write_files
 
 # What each library does with the array, so that its own code runs, not only its imports.
@@ -64,11 +63,11 @@ def photos(tmp_path_factory):
 
 @pytest.mark.parametrize("ours_first", [True, False], ids=["stoker-first", "stoker-second"])
 @pytest.mark.parametrize(("group", "library"), USES, ids=[library for _, library in USES])
-def test_next_to_other_libraries(group, library, ours_first, photos, tmp_path):
+def test_next_to_other_libraries(group, library, ours_first, photos, peer_interpreter, tmp_path):
     first, second = ("stoker, stoker.transforms", library) if ours_first else (library, "stoker, stoker.transforms")
     script = SCRIPT.format(first=first, second=second, use=USES[group, library])
     done = subprocess.run(
-        [Peer(group).interpreter(), "-c", script, Path(stoker.__file__).parents[1], tmp_path / "data", photos],
+        [peer_interpreter(group), "-c", script, Path(stoker.__file__).parents[1], tmp_path / "data", photos],
         cwd=tmp_path,
         env={"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "", "HOME": str(tmp_path)},
         capture_output=True,
