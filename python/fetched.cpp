@@ -80,6 +80,22 @@ void free_array_memory(void* memory) noexcept {
 
 Fetched::Fetched(const Reader& reader, const std::vector<nb::object>& names, Batch batch)
     : reader_(reader), names_(names), batch_(std::move(batch)) {
+  try {
+    allocate();
+  } catch (const std::bad_alloc&) {
+    raise_no_memory();
+  } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_MemoryError)) throw;
+    raise_no_memory();
+  }
+}
+
+void Fetched::raise_no_memory() const {
+  PyErr_SetObject(PyExc_MemoryError, to_str(reader_.no_memory(batch_).what()).ptr());
+  throw nb::python_error();
+}
+
+void Fetched::allocate() {
   const std::vector<Field>& fields = reader_.index().schema().fields;
   const size_t count = batch_.items.size();
   bytes_.resize(count);

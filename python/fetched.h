@@ -39,6 +39,9 @@ class Fetched {
   nanobind::dict take(size_t row);
 
  private:
+  /// Takes the memory that the items are read into.
+  void allocate();
+  [[noreturn]] void raise_no_memory() const;
   nanobind::object take_value(size_t number);
   nanobind::object array(Array&& array, ArrayMemory buffer);
 

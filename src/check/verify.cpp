@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "dataset/inflating_file.h"
 #include "dataset/reader.h"
+#include "dataset/truncation.h"
 #include "format/folder_walk.h"
 #include "index/digest.h"
 
@@ -136,7 +137,7 @@ class Verifier {
       const Shard shard = segment.shard(i);
       if (!begins(shard)) continue;
       const int64_t modified = segment.depth() == Depth::structure ? shard.modified_ns : 0;
-      (void)unchanged(shard.path, shard.size, modified, "", "");
+      (void)unchanged(segment, i, modified, true);
     }
     files(segment, 1, [&](uint64_t sample, uint32_t field, const Located& located) {
       const int64_t modified =
@@ -150,25 +151,45 @@ class Verifier {
   std::vector<Fault> between;  // see Verified; in any order
 
  private:
-  /// Whether the file is still the one that was indexed; a fault where it is not.
-  bool unchanged(const std::string& path, uint64_t size, int64_t modified_ns,
-                 const std::string& sample, const std::string& field, bool report = true) {
-    std::string cause;
+  /// What has happened to a file since it was indexed; empty where nothing has. `truncated` says
+  /// what has become of one that is shorter now.
+  template <typename Truncated>
+  std::string change(const std::string& path, uint64_t size, int64_t modified_ns,
+                     Truncated truncated) {
     try {
       const auto info = options_.file_system->info(options_.root + "/" + path, true);
-      if (!info) {
-        cause = "is missing: it was there when the index was made";
-      } else if (info->size != size) {
-        cause = fmt::format("has changed since it was indexed: {} bytes then, {} now", size,
-                            info->size);
-      } else if (modified_ns != 0 && info->modified_ns != modified_ns) {
-        cause = "was modified after it was indexed: run stoker index";
+      if (!info) return "is missing: it was there when the index was made";
+      if (info->size < size) return truncated(info->size);
+      if (info->size != size) {
+        return fmt::format("has changed since it was indexed: {} bytes then, {} now", size,
+                           info->size);
+      }
+      if (modified_ns != 0 && info->modified_ns != modified_ns) {
+        return "was modified after it was indexed: run stoker index";
       }
     } catch (const Error& error) {
-      cause = error.what();
+      return error.what();
     }
+    return "";
+  }
+  /// Whether a shard is still the one that was indexed; a fault where it is not.
+  bool unchanged(const Segment& segment, uint32_t number, int64_t modified_ns, bool report) {
+    const Shard shard = segment.shard(number);
+    std::string cause = change(shard.path, shard.size, modified_ns, [&](uint64_t size) {
+      return truncation_in_words(segment, number, size);
+    });
+    const bool same = cause.empty();
+    if (!same && report) faults_.add({shard.path, {}, "", "", std::move(cause)});
+    return same;
+  }
+  /// The same for a small file.
+  bool unchanged(const std::string& path, uint64_t size, int64_t modified_ns,
+                 const std::string& sample, const std::string& field) {
+    std::string cause = change(path, size, modified_ns, [&](uint64_t now) {
+      return fmt::format("has changed since it was indexed: {} bytes then, {} now", size, now);
+    });
     if (cause.empty()) return true;
-    if (report) faults_.add({path, {}, sample, field, cause});
+    faults_.add({path, {}, sample, field, std::move(cause)});
     return false;
   }
 
@@ -270,7 +291,7 @@ bool Verifier::elsewhere(const Index& index, uint32_t number, unsigned threads) 
 void Verifier::shard(const Segment& segment, uint32_t number, unsigned threads, bool rest_is_good) {
   const Shard shard = segment.shard(number);
   // A large shard has several segments: the first one reports.
-  if (!unchanged(shard.path, shard.size, 0, "", "", begins(shard))) return;
+  if (!unchanged(segment, number, 0, begins(shard))) return;
   const std::vector<Owned> owners = fields_in(segment, number);
   std::vector<DigestRegion> regions;
   regions.reserve(owners.size());

@@ -45,7 +45,8 @@ bool is_trusted_index(const std::string& root, const std::string& directory, Ind
     if (::lstat(path.c_str(), &entry) != 0 || ::stat(path.c_str(), &there) != 0) {
       return !S_ISLNK(entry.st_mode);  // not there yet
     }
-    if (S_ISLNK(entry.st_mode) && use == IndexUse::write && !is_ours(entry)) return false;
+    // Not even one of ours: it may have come out of an archive.
+    if (S_ISLNK(entry.st_mode) && use == IndexUse::write) return false;
     if (!comes_from_owner(parent, entry) || !comes_from_owner(parent, there)) return false;
     parent = there;
   }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -6,10 +8,12 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "dataset/inflating_file.h"
 #include "format/shard_directory.h"
 #include "format/tar.h"
 #include "format/tar_header.h"
+#include "format/unread.h"
 
 namespace stoker {
 namespace {
@@ -57,6 +61,12 @@ std::optional<Layout> detect_file(const Source& source) {
     }
   }
   if (!found && ending == nullptr) return std::nullopt;
+  if (!found) {
+    const std::string_view text(reinterpret_cast<const char*>(begin.data()), begin.size());
+    if (const auto known = describe_unread_file(source.file, text)) {
+      throw Error(ErrorKind::unsupported, fmt::format("{}: {}", printable(path), *known));
+    }
+  }
   Layout layout;
   layout.parts.push_back({source.file, compression, 0, 0});
   return layout;

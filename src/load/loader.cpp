@@ -51,10 +51,11 @@ void check_names(const std::vector<ColumnPlan>& columns) {
   }
 }
 
-/// Columns that need a value of every sample have none of a dataset that lacks the field.
-void check_presence(const Sources& sources, const std::vector<ColumnPlan>& columns) {
+/// Columns that need a value of every sample have none of a dataset that lacks the field. Lists may
+/// have none of it where the user asked for the field.
+void check_presence(const Sources& sources, const std::vector<ColumnPlan>& columns, bool asked) {
   for (const ColumnPlan& column : columns) {
-    if (column.kind == ColumnPlan::Kind::values) continue;
+    if (column.kind == ColumnPlan::Kind::values && asked) continue;
     for (uint32_t source = 0; source < sources.count(); ++source) {
       if (sources.field_in(source, column.field)) continue;
       std::vector<std::string> has;
@@ -171,7 +172,7 @@ Loader::Parts::Parts(const std::vector<LoadSource>& given, LoaderOptions wanted)
   const uint32_t image = options.picture ? find_image(sources, options.image) : 0;
   columns = plan_columns(sources, wanted_fields(sources, options));
   if (options.picture) plan_pictures(sources, image, options, columns);
-  check_presence(sources, columns);
+  check_presence(sources, columns, !options.fields.empty());
   for (const PaddedField& padded : options.padded) {
     const auto column = std::find_if(columns.begin(), columns.end(), [&](const ColumnPlan& plan) {
       return plan.name == padded.name;

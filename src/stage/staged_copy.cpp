@@ -72,14 +72,17 @@ void check_place(const SafeDirectory& place) {
   }
 }
 
+void check_owner(const std::string& path, uid_t owner) {
+  if (owner == ::geteuid()) return;
+  throw Error(ErrorKind::permission,
+              fmt::format("{}: belongs to {}, not to you: somebody has taken this name; choose "
+                          "another place",
+                          printable(path), printable(user_in_words(owner))));
+}
+
 void check_own(const SafeDirectory& top) {
   const Ownership owner = top.ownership();
-  if (owner.user != ::geteuid()) {
-    throw Error(ErrorKind::permission,
-                fmt::format("{}: belongs to {}, not to you: somebody has taken this name; choose "
-                            "another place",
-                            printable(top.path()), printable(user_in_words(owner.user))));
-  }
+  check_owner(top.path(), owner.user);
   if ((owner.mode & (S_IWGRP | S_IWOTH)) != 0) {
     throw Error(ErrorKind::permission,
                 fmt::format("{}: others may write there (mode {:o}), so nothing in it can be "
@@ -148,6 +151,10 @@ std::optional<SafeDirectory> own_directory(const std::string& place, std::option
   const SafeDirectory at(place);
   check_place(at);
   const std::string name = directory_of_user(::geteuid());
+  // Asked first: a directory that somebody else keeps closed cannot be opened to look.
+  const std::string path = at.path() + "/" + name;
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0) check_owner(path, status.st_uid);
   std::optional<SafeDirectory> own = at.find(name);
   if (!own && !create) return std::nullopt;
   if (own) check_own(*own);  // before anything is changed
