@@ -115,6 +115,7 @@ std::optional<Layout> detect_saved(const Source& source, std::vector<std::string
                                                   printable(source.root), kState));
   }
   Layout layout;
+  layout.table = true;
   for (std::string& name : names) {
     const std::string_view unsafe = unsafe_path(name);
     const auto info =
@@ -139,6 +140,7 @@ std::optional<Layout> detect_shards(const Source& source, bool (*is_shard)(std::
   ShardDirectory top = look_at_shards(source, is_shard, kMostLoose);
   if (top.deep || (!top.shards.empty() && is_parquet(source, top.shards[0]))) return std::nullopt;
   Layout layout;
+  layout.table = true;
   layout.hidden = top.hidden;
   layout.faults = std::move(top.faults);
   for (const std::string& name : top.shards) {
@@ -187,6 +189,7 @@ std::optional<Layout> detect_file(const Source& source) {
     refuse_big_endian(source);
   }
   Layout layout;
+  layout.table = true;
   layout.parts.push_back({source.file, Compression::none, 0, 0});
   return layout;
 }

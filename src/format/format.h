@@ -82,6 +82,8 @@ struct Layout {
   std::vector<std::string> fields = {};
   /// What the shards hold and nothing reads, in words: "mean (3)".
   std::vector<std::string> unused = {};
+  /// Samples are rows of a table or records: one whose values are all null is one as well.
+  bool table = false;
 };
 
 /// How a format stores a field: as what elements, and in which encoding.

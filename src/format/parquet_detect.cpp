@@ -41,6 +41,7 @@ std::optional<Layout> detect_directory(const Source& source) {
   ShardDirectory top = look_at_shards(source, is_shard_name, kMostLoose);
   if (top.deep) return std::nullopt;
   Layout layout;
+  layout.table = true;
   layout.hidden = top.hidden;
   layout.faults = std::move(top.faults);
   for (const std::string& name : top.shards)
@@ -62,6 +63,7 @@ std::optional<Layout> detect_file(const Source& source) {
   if (!info || info->kind != FileKind::file) return std::nullopt;
   if (!is_shard_name(source.file) && !is_parquet(source, source.file)) return std::nullopt;
   Layout layout;
+  layout.table = true;
   layout.parts.push_back({source.file, Compression::none, 0, 0});
   return layout;
 }

@@ -255,6 +255,11 @@ class TfrecordScan {
                    fmt::format("key of {} bytes is too long", key->value_length)});
       return;
     }
+    // With a key it is a row of nulls that `pack` wrote; without one it says nothing at all.
+    if (key == nullptr && example.fields().empty()) {
+      sink_.fault({shard_, record.begin, generated_key, {}, "has no fields"});
+      return;
+    }
     sink_.sample(key != nullptr ? key->begin : generated_key, example.fields());
   }
 

@@ -86,6 +86,7 @@ std::optional<Layout> detect_file(const Source& source) {
   const Content content = look_into(source, source.file);
   if (!content.tfrecord && !is_shard_name(source.file)) return std::nullopt;
   Layout layout;
+  layout.table = true;
   layout.parts.push_back({source.file, content.compression, 0, 0});
   return layout;
 }
@@ -115,6 +116,7 @@ std::optional<Layout> detect_directory(const Source& source) {
   ShardDirectory top = look_at_shards(source, is_shard_name, kMostLoose);
   if (top.deep) return std::nullopt;
   Layout layout;
+  layout.table = true;
   layout.hidden = top.hidden;
   layout.faults = std::move(top.faults);
   if (!top.shards.empty()) {

@@ -115,6 +115,7 @@ BuiltPart build_part(const Source& source, const Detected& detected, size_t numb
     return {std::move(*known), count, 0};
   }
   SegmentBuilder builder(source, directory, name, there, options, threads, mode, rows);
+  builder.takes_empty_rows = detected.layout.table;
   try {
     detected.format->scan(source, detected.layout, part, builder);
   } catch (const Error& error) {

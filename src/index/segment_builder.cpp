@@ -117,7 +117,7 @@ void SegmentBuilder::make_room(std::span<const Range> ranges) {
 }
 
 void SegmentBuilder::sample(std::string_view key, std::span<const FoundField> fields) {
-  if (fields.empty()) {
+  if (fields.empty() && !takes_empty_rows) {
     Fault fault;
     if (!shards_.empty()) fault.shard = shards_.back().path;
     fault.sample = key;

@@ -42,6 +42,9 @@ class SegmentBuilder final : public ScanSink {
   unsigned threads() const override { return threads_; }
   bool takes_views() const override { return options_.views; }
 
+  /// Whether a sample without fields is one; a fault where not. See Layout::table.
+  bool takes_empty_rows = false;
+
   /// Writes what is left; the entries are then complete.
   void finish();
   std::vector<SegmentEntry> entries;

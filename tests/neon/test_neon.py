@@ -22,7 +22,7 @@ COMPILER = "aarch64-linux-gnu-g++"
 EMULATOR = "qemu-aarch64"
 GOOGLETEST = Path("/usr/src/googletest/googletest")
 
-DECODER = ["src/base/crc32c.cpp"] + [
+DECODER = ["src/base/crc32c.cpp", "src/base/fmt.cpp"] + [
     f"src/image/{name}.cpp"
     for name in (
         "baseline_decoder",
