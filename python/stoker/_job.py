@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Union, overload
 
@@ -87,11 +86,15 @@ class JobResult:
 @overload
 def job(id: int | str, *, run: Path | None = None) -> JobResult: ...
 @overload
-def job(id: Sequence[int | str]) -> list[JobResult]: ...
+def job(id: list[int | str] | list[int] | list[str] | tuple[int | str, ...]) -> list[JobResult]: ...
 @overload
 def job(*, days: int = 7, user: str | None = None) -> list[JobResult]: ...
 def job(
-    id: int | str | Sequence[int | str] | None = None, *, run: Path | None = None, days: int = 7, user: str | None = None
+    id: int | str | list[int | str] | list[int] | list[str] | tuple[int | str, ...] | None = None,
+    *,
+    run: Path | None = None,
+    days: int = 7,
+    user: str | None = None,
 ) -> JobResult | list[JobResult]:
     """Say what a Slurm job asked for, was granted and used, and which lines of its script to change.
 

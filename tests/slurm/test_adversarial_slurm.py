@@ -124,7 +124,8 @@ def test_a_command_on_several_nodes_keeps_other_copies(cluster, work):
     first, second = shards(work / "aaa"), shards(work / "bbb", seed="y")
     stoker = cluster.shared / "stoker"
     cluster.stoker("--version")
-    job = cluster.submit(f"{stoker} stage {second} /scr", "-N2")
+    # --keep: copies of jobs that have ended go with the next stage.
+    job = cluster.submit(f"{stoker} stage {second} /scr --keep", "-N2")
     assert cluster.wait(job) == "COMPLETED"
     script = f"{stoker} stage {first} /scr -- srun --overlap true"
     job = cluster.submit(script, "-N2")
