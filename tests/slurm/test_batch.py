@@ -239,12 +239,6 @@ def test_command_that_is_not_there(cluster, place, json_too):
     assert re.search(r"job \d+: /nosuch/prog: cannot be run: No such file or directory", message)
 
 
-def test_job_that_its_time_limit_ends(cluster, place):
-    line = ["time", "--slurm", "--time", "1", "--", "sleep", "300"]
-    finished = cluster.stoker(*line, cwd=place, timeout=200, status=1)
-    assert re.search(r"stoker: job \d+ reached its time limit of 1 min 00 s: ask for more with --time; logs", finished.stderr)
-
-
 def test_job_that_somebody_cancels(cluster, place):
     words = [program(), "time", "--slurm", "--", "sleep", "300"]
     started = subprocess.Popen(words, env=cluster.environment, cwd=place, stderr=subprocess.PIPE, text=True)
