@@ -115,7 +115,6 @@ std::optional<Layout> detect_saved(const Source& source, std::vector<std::string
                                                   printable(source.root), kState));
   }
   Layout layout;
-  layout.table = true;
   for (std::string& name : names) {
     const std::string_view unsafe = unsafe_path(name);
     const auto info =
@@ -140,7 +139,6 @@ std::optional<Layout> detect_shards(const Source& source, bool (*is_shard)(std::
   ShardDirectory top = look_at_shards(source, is_shard, kMostLoose);
   if (top.deep || (!top.shards.empty() && is_parquet(source, top.shards[0]))) return std::nullopt;
   Layout layout;
-  layout.table = true;
   layout.hidden = top.hidden;
   layout.faults = std::move(top.faults);
   for (const std::string& name : top.shards) {
@@ -189,8 +187,14 @@ std::optional<Layout> detect_file(const Source& source) {
     refuse_big_endian(source);
   }
   Layout layout;
-  layout.table = true;
   layout.parts.push_back({source.file, Compression::none, 0, 0});
+  return layout;
+}
+
+std::optional<Layout> with_rows(const Source& source, std::optional<Layout> layout) {
+  if (!layout) return layout;
+  layout->classes = classes_of(source, *layout);
+  layout->table = true;
   return layout;
 }
 
@@ -201,8 +205,7 @@ std::string read_dataset_info(const Source& source) { return read_text(source, k
 std::optional<Layout> detect_arrow(const Source& source) {
   if (!source.list.empty()) return std::nullopt;  // a list names the files of a folder
   auto layout = source.file.empty() ? detect_directory(source) : detect_file(source);
-  if (layout) layout->classes = classes_of(source, *layout);
-  return layout;
+  return with_rows(source, std::move(layout));
 }
 
 std::optional<Layout> detect_feather(const Source& source) {
@@ -215,8 +218,7 @@ std::optional<Layout> detect_feather(const Source& source) {
     if (!info || info->kind != FileKind::file || is_feather_1(source)) return std::nullopt;
     layout.emplace().parts.push_back({source.file, Compression::none, 0, 0});
   }
-  if (layout) layout->classes = classes_of(source, *layout);
-  return layout;
+  return with_rows(source, std::move(layout));
 }
 
 }  // namespace stoker

@@ -100,6 +100,14 @@ bool is_named_by_pack(const WriteFormat& write, const std::string& stem, const s
   return name.size() > at && name.starts_with(first.substr(0, at)) && digits(name) >= digits(first);
 }
 
+/// Whether an overwrite that was killed has removed a shard, and after it its segment.
+bool was_removed(const std::string& directory, const std::string& segment) {
+  std::string_view shard = segment;  // NAME.000.CRC.seg
+  for (int i = 0; i < 3; ++i) shard = shard.substr(0, shard.rfind('.'));
+  return !fs::exists(directory + "/" + kIndexDirectory + "/" + segment) &&
+         !fs::exists(directory + "/" + percent_unescape(shard));
+}
+
 /// The files of one shard that `pack` completed: next to each other, and named as it names them.
 void add_shards(const std::string& path, const WriteFormat& write, const std::string& stem,
                 std::vector<std::string>& shards) {
@@ -129,6 +137,7 @@ std::optional<std::vector<std::string>> complete_shards(const Destination& desti
     const std::string stem = stem_of_shards(parse_json(manifest.origin), split);
     std::vector<std::string> shards;
     for (const SegmentEntry& entry : manifest.segments) {
+      if (was_removed(directory, entry.file)) continue;
       add_shards(index + "/" + entry.file, *format->write, stem, shards);
     }
     add_companions(manifest.format, shards);

@@ -135,7 +135,7 @@ def test_replaced_as_a_whole(dataset, made, kind, tmp_path, on_error):
 
     rows, error, bad = load_and(replace, dataset, on_error)
     # Small files are opened below the directory that was there when loading began, wherever it is now: all of them are read.
-    if rows == COUNT and kind == "folder":
+    if rows == COUNT and kind == "source":
         assert not error and not bad
         return
     assert rows < COUNT or on_error == "replace"
