@@ -3,6 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cerrno>
+
 #include "base/error.h"
 #include "convert.h"
 
@@ -33,7 +35,8 @@ nb::object exception_of(ErrorKind kind) {
 }
 
 void raise(const Error& error) {
-  const nb::object type = exception_of(error.kind());
+  const nb::object type = error.os_error() == ENOMEM ? nb::object(nb::borrow(PyExc_MemoryError))
+                                                     : exception_of(error.kind());
   const nb::str message = to_str(error.what());
   const bool is_os_error = PyObject_IsSubclass(type.ptr(), PyExc_OSError) == 1;
   if (is_os_error && error.os_error() != 0) {

@@ -7,8 +7,6 @@ namespace stoker {
 
 bool is_transient(int os_error) {
   switch (os_error) {
-    case EACCES:
-    case EPERM:
     case EIO:
     case ESTALE:
     case ETIMEDOUT:

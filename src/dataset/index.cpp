@@ -17,6 +17,7 @@
 #include "dataset/splits.h"
 #include "os/file_system.h"
 #include "os/node.h"
+#include "os/open_beneath.h"
 #include "os/page_cache.h"
 
 namespace stoker {
@@ -36,6 +37,14 @@ bool is_directory_name(std::string_view name) {
   return !name.empty() && !name.starts_with('.') && name.find('/') == name.npos;
 }
 
+/// A sub-directory that a name in the dataset, not the user, may have led to: through no link of
+/// somebody else to what is ours alone.
+fs::path enter(const fs::path& directory, const std::string& name) {
+  OpenBeneath beneath(directory.string());
+  ::close(beneath.open(name, O_PATH | O_DIRECTORY | O_CLOEXEC, Links::trusted));
+  return fs::canonical(directory / name);
+}
+
 /// Goes from a directory to the split of it that is meant, as far as that is named.
 void choose_split(fs::path& directory, DatasetPaths& paths) {
   FileSystem& files = real_file_system();
@@ -44,15 +53,19 @@ void choose_split(fs::path& directory, DatasetPaths& paths) {
     std::string rest = paths.inner;
     const std::string first = take_first(rest);
     if (is_directory_name(first) && fs::is_directory(directory / first, ignored)) {
-      directory = fs::canonical(directory / first);
+      directory = enter(directory, first);
       paths.inner = rest;
       continue;
     }
     if (const std::string below = only_data_directory(files, directory.string()); !below.empty()) {
-      directory = fs::canonical(directory / below);
+      directory = enter(directory, below);
       continue;
     }
     const std::vector<Split> splits = find_splits(files, directory.string());
+    if (splits.size() < 2 && first == kAllSplits) {
+      paths.inner = rest;
+      return;
+    }
     if (splits.size() < 2) return;
     const Split* split = find_split(splits, first);
     if (split == nullptr && first != kAllSplits) {
@@ -62,14 +75,14 @@ void choose_split(fs::path& directory, DatasetPaths& paths) {
     }
     paths.inner = rest;
     if (split != nullptr && !split->directory.empty()) {
-      directory = fs::canonical(directory / split->directory);
+      directory = enter(directory, split->directory);
       continue;
     }
     paths.split = split != nullptr ? split->name : std::string(kAllSplits);
     return;
   }
   if (const std::string below = only_data_directory(files, directory.string()); !below.empty()) {
-    directory = fs::canonical(directory / below);
+    directory = enter(directory, below);
   }
 }
 

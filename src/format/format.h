@@ -28,6 +28,7 @@ struct Source {
   std::string inner = {};  // what of a file is meant that holds several datasets: "x.h5::train"
   std::string split = {};  // which of the splits in root is meant; "all"; empty: there is just one
   std::set<std::string, std::less<>> of_other_splits = {};  // names in root that are left alone
+  std::shared_ptr<FileSystem> own_file_system = {};         // what file_system is, where it is ours
 };
 
 /// Names of a folder's files, packed: a million of them are held at once.

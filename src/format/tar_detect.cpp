@@ -61,7 +61,7 @@ std::optional<Layout> detect_file(const Source& source) {
     }
   }
   if (!found && ending == nullptr) return std::nullopt;
-  if (!found) {
+  if (!found && compression_of(begin) == Compression::none) {
     const std::string_view text(reinterpret_cast<const char*>(begin.data()), begin.size());
     if (const auto known = describe_unread_file(source.file, text)) {
       throw Error(ErrorKind::unsupported, fmt::format("{}: {}", printable(path), *known));

@@ -147,8 +147,11 @@ bool prepare_directory(const std::string& directory, uint32_t add_mode) {
 }  // namespace
 
 Source source_at(const DatasetPaths& paths, const std::string& list, FileSystem* file_system) {
-  Source source{paths.root, paths.file, list,
-                file_system != nullptr ? file_system : &real_file_system(), paths.inner};
+  Source source{paths.root, paths.file, list, file_system, paths.inner};
+  if (file_system == nullptr) {
+    source.own_file_system = file_system_beneath(paths.root);
+    source.file_system = source.own_file_system.get();
+  }
   source.split = paths.split;
   if (paths.split.empty() || paths.split == kAllSplits) return source;
   for (const Split& split : find_splits(*source.file_system, source.root)) {
@@ -298,11 +301,27 @@ IndexResult build_index_at(const DatasetPaths& paths, const IndexOptions& option
 
 namespace {
 
-/// Whether an index was made when nothing could be read, or when reading failed for the moment.
-bool worth_another_try(const std::string& directory) {
+bool can_be_read(const std::string& path) {
+  try {
+    std::byte first{};
+    (void)real_file_system().open(path)->read_at(0, {&first, 1});
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// Whether an index was made when nothing could be read, or when reading failed for a moment that
+/// is over. One with checksums is not replaced by one without, nor that of somebody else.
+bool worth_another_try(const std::string& root, const std::string& directory) {
   const Index index(directory);
   if (index.manifest().faults == 0) return false;
-  return index.size() == 0 || count_transient(recorded_faults(index)) > 0;
+  if (index.size() == 0) return true;
+  if (index.manifest().depth == Depth::full || ::access(directory.c_str(), W_OK) != 0) return false;
+  const std::vector<Fault> faults = recorded_faults(index);
+  return std::any_of(faults.begin(), faults.end(), [&](const Fault& fault) {
+    return fault.transient && !fault.shard.empty() && can_be_read(root + "/" + fault.shard);
+  });
 }
 
 }  // namespace
@@ -314,7 +333,7 @@ OpenedDataset open_dataset(const std::string& path, const IndexOptions& options)
   // Which samples there are depends on the list: its index is another one, and disturbs none.
   if (!options.list.empty()) opened.paths.use_list(options.list);
   std::optional<std::string> directory = opened.paths.existing_index();
-  const bool again = directory && worth_another_try(*directory);
+  const bool again = directory && worth_another_try(opened.paths.root, *directory);
   if (!directory || again) {
     IndexOptions building = options;
     building.unless_present = !again;

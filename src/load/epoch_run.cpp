@@ -370,7 +370,7 @@ Loader::Next EpochRun::next(std::shared_ptr<LoadedBatch>& batch,
   const Clock::time_point now = Clock::now();
   const double waited = seconds(now - began);
   stats_.waited += waited;
-  if (next_batch_ > 0) stats_.waited_behind_first += waited;
+  if (rows_handed_out_ > 0) stats_.waited_behind_first += waited;
   tune(waited);
   if (failure_) std::rethrow_exception(failure_);
   if (!in_time) return Loader::Next::not_yet;
@@ -384,9 +384,11 @@ Loader::Next EpochRun::next(std::shared_ptr<LoadedBatch>& batch,
     std::rethrow_exception(failure);
   }
   batch = std::move(slots_.front().batch);
+  const bool first = rows_handed_out_ == 0;  // empty ones are not handed out
   rows_handed_out_ += batch->rows;
   slots_.pop_front();
-  if (next_batch_++ == 0) {
+  ++next_batch_;
+  if (first) {
     first_batch_ = now;
   } else {
     stats_.samples_behind_first += batch->rows;

@@ -139,8 +139,14 @@ std::vector<Fault> missing_data(const std::vector<LoadSource>& sources,
   for (const LoadSource& source : sources) {
     for (Fault& fault : recorded_faults(*source.index)) {
       const std::vector<std::string>& wanted = options.fields;
-      const bool unwanted = !fault.field.empty() && !wanted.empty() &&
-                            std::find(wanted.begin(), wanted.end(), fault.field) == wanted.end();
+      std::string name = fault.field;
+      for (const RenamedField& renamed : options.renamed) {
+        if (renamed.from == fault.field) name = renamed.to;
+      }
+      // Formats leave out the whole sample where they must.
+      const bool unwanted = !name.empty() && !wanted.empty() &&
+                            std::find(wanted.begin(), wanted.end(), name) == wanted.end() &&
+                            (fault.sample.empty() || source.index->find(fault.sample));
       if (loses_data(fault) && !unwanted) missing.push_back(std::move(fault));
     }
   }

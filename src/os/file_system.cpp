@@ -240,4 +240,36 @@ void read_exactly(ReadableFile& file, const std::string& path, uint64_t offset, 
   }
 }
 
+namespace {
+
+class FileSystemBeneath final : public FileSystem {
+ public:
+  explicit FileSystemBeneath(const std::string& root)
+      : prefix_(root + "/"), files_(real_file_system().beneath(root)) {}
+
+  std::unique_ptr<ReadableFile> open(const std::string& path) override {
+    if (!path.starts_with(prefix_)) return real_file_system().open(path);
+    return files_->open(path.substr(prefix_.size()), Links::trusted);
+  }
+  std::unique_ptr<FilesBeneath> beneath(const std::string& directory) override {
+    return real_file_system().beneath(directory);
+  }
+  std::optional<FileInfo> info(const std::string& path, bool follow_links) override {
+    return real_file_system().info(path, follow_links);
+  }
+  void list(const std::string& directory, const EachEntry& each) override {
+    real_file_system().list(directory, each);
+  }
+
+ private:
+  std::string prefix_;
+  std::unique_ptr<FilesBeneath> files_;
+};
+
+}  // namespace
+
+std::unique_ptr<FileSystem> file_system_beneath(const std::string& root) {
+  return std::make_unique<FileSystemBeneath>(root);
+}
+
 }  // namespace stoker

@@ -77,6 +77,9 @@ class FileSystem {
 
 FileSystem& real_file_system();
 
+/// The real one, where files below `root` are opened as FilesBeneath does, with Links::trusted.
+std::unique_ptr<FileSystem> file_system_beneath(const std::string& root);
+
 /// Throws Error(corrupt) naming path and offset unless all of `into` could be filled.
 void read_exactly(ReadableFile& file, const std::string& path, uint64_t offset, MutableBytes into);
 

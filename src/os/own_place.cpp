@@ -198,8 +198,9 @@ void make_in_own_place(const std::string& path) {
   }
 }
 
-std::string own_state_directory() {
-  const std::string path = state_directory() + "/stoker";
+namespace {
+
+std::string own_directory_at(const std::string& path) {
   for (size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1)) {
     struct stat status {};
     const std::string parent = path.substr(0, end);
@@ -212,6 +213,27 @@ std::string own_state_directory() {
               fmt::format("{}: another user could replace what is stored there, because {}: set "
                           "XDG_STATE_HOME to a directory of your own",
                           printable(path), why));
+}
+
+}  // namespace
+
+std::string own_state_directory() {
+  const std::string wanted = state_directory() + "/stoker";
+  std::vector<std::string> others = {fmt::format("/tmp/stoker-state-{}", ::geteuid())};
+  if (const std::string runtime = environment("XDG_RUNTIME_DIR"); !runtime.empty()) {
+    others.insert(others.begin(), runtime + "/stoker");
+  }
+  try {
+    return own_directory_at(wanted);
+  } catch (const Error&) {
+    for (const std::string& other : others) {
+      try {
+        return own_directory_at(other);
+      } catch (const Error&) {  // the first one says what to do
+      }
+    }
+    throw;
+  }
 }
 
 }  // namespace stoker

@@ -12,6 +12,7 @@
 #include "base/inner_path.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "dataset/index_trust.h"
 #include "dataset/segment.h"
 #include "format/format.h"
 #include "index/segment_builder.h"
@@ -31,6 +32,15 @@ void refuse_links(const Destination& destination, const std::vector<std::string>
     if (!name.empty() && !next) return;
     if (next) at = std::move(*next);
   }
+}
+
+void refuse_untrusted(const Destination& destination) {
+  const std::string index = destination.root + "/" + kIndexDirectory;
+  if (is_trusted_index(destination.root, index, IndexUse::read)) return;
+  throw Error(ErrorKind::permission,
+              fmt::format("{}: another user has made it, so what it says about shards and plans "
+                          "cannot be trusted: choose another destination",
+                          printable(index)));
 }
 
 void remove_plan(const Destination& destination) {
@@ -104,8 +114,9 @@ bool is_named_by_pack(const WriteFormat& write, const std::string& stem, const s
 bool was_removed(const std::string& directory, const std::string& segment) {
   std::string_view shard = segment;  // NAME.000.CRC.seg
   for (int i = 0; i < 3; ++i) shard = shard.substr(0, shard.rfind('.'));
+  const std::string name = inner_name(percent_unescape(shard), directory);
   return !fs::exists(directory + "/" + kIndexDirectory + "/" + segment) &&
-         !fs::exists(directory + "/" + percent_unescape(shard));
+         !fs::exists(directory + "/" + name);
 }
 
 /// The files of one shard that `pack` completed: next to each other, and named as it names them.
@@ -283,6 +294,23 @@ void refuse_foreign(const Destination& destination) {
                           "directory",
                           printable(destination.root), printable(*names.begin()),
                           names.size() > 1 ? ", …" : ""));
+}
+
+void refuse_to_lose(const Destination& destination, const Index& source) {
+  std::vector<std::string> names = complete_splits(destination);
+  names.emplace_back();
+  for (const std::string& name : names) {
+    if (!complete_shards(destination, name)) continue;
+    const Index packed(destination.dataset(name) + "/" + kIndexDirectory);
+    for (uint64_t sample = 0; sample < packed.size(); ++sample) {
+      const std::string key = packed.key(sample);
+      if (source.find(key)) continue;
+      throw Error(ErrorKind::usage,
+                  fmt::format("{}: holds a complete pack, but of a source that was different then: "
+                              "it lacks the sample '{}' now; add --overwrite to pack it anew",
+                              printable(destination.root), printable(key)));
+    }
+  }
 }
 
 }  // namespace stoker

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "dataset/index.h"
 #include "dataset/manifest.h"
 #include "os/output_file.h"
 
@@ -36,6 +37,11 @@ void refuse_links(const Destination& destination, const std::vector<std::string>
 /// The plan is not needed any more.
 void remove_plan(const Destination& destination);
 /// A directory of ours that has nothing in it any more.
+/// Throws Error(permission) where somebody else may have put the plan or index there.
+void refuse_untrusted(const Destination& destination);
+/// Throws Error(usage) where a complete pack is there with samples that `source` lacks: they would
+/// be lost if it were replaced.
+void refuse_to_lose(const Destination& destination, const Index& source);
 void remove_if_empty(const std::filesystem::path& directory);
 /// Everything that an earlier pack wrote to the destination, complete or not; files that are not
 /// ours stay.

@@ -75,6 +75,8 @@ Plan begin_anew(const Source& source, const DatasetPaths& paths, const WriteForm
     Plan plan = make_plan(source, detected, write, name, paths.existing_index().value_or(""),
                           destination.new_plan, options);
     const bool again = !options.overwrite && has_same_shards(plan, destination);
+    if (!again && !options.overwrite)
+      refuse_to_lose(destination, Index(destination.new_plan + "/source"));
     if (!again) remove_earlier(destination);
     fs::rename(destination.new_plan, destination.plan);
     return plan;
@@ -469,6 +471,7 @@ PackResult pack(const std::string& source_path, const std::string& destination_p
   const auto begin = std::chrono::steady_clock::now();
   remove_abandoned_scratch();
   const Work work = work_of(source_path, destination_path, options);
+  refuse_untrusted(work.destination);
   PackResult result = options.part ? pack_part(work, options) : pack_all(work, options);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "base/inner_path.h"
 #include "base/text.h"
+#include "dataset/schema.h"
+#include "format/format.h"
 #include "os/file_system.h"
 #include "os/output_file.h"
 #include "pack/plan.h"
@@ -54,8 +56,22 @@ class NamesInPlan {
   void check(const Plan& plan) const {
     if (!plan.options.is_object()) refuse("it has no options");
     if (plan.datasets.empty() || plan.endings.empty()) refuse("it names no files");
+    const auto to = plan.options.find("to");
+    const Format* format =
+        to != plan.options.end() && to->is_string() ? find_format(to->get<std::string>()) : nullptr;
+    if (format == nullptr || format->write == nullptr) refuse("it is of no format");
+    const auto source = plan.options.find("source");
+    const std::string stem = source != plan.options.end() && source->is_string()
+                                 ? name_from_json(source->get<std::string>())
+                                 : "";
     for (const PlannedDataset& dataset : plan.datasets) {
       if (!dataset.directory.empty()) check(dataset.directory);
+      for (size_t i = 0; i < dataset.shards.size(); ++i) {
+        const std::string& name = dataset.directory.empty() ? stem : dataset.directory;
+        if (dataset.shards[i].name != format->write->shard_name(name, i, dataset.shards.size())) {
+          refuse(fmt::format("pack does not name a shard '{}'", printable(dataset.shards[i].name)));
+        }
+      }
       for (const PlannedShard& shard : dataset.shards) {
         for (const std::string& ending : plan.endings) check(shard.name + ending);
         if (shard.first > shard.last) refuse("a shard ends before it begins");
@@ -111,7 +127,7 @@ std::optional<Plan> Plan::read(const std::string& directory) {
       plan.endings.push_back(name_from_json(ending.get<std::string>()));
     }
     plan.lossy = json.at("lossy").get<std::vector<std::string>>();
-    plan.unused = json.at("unused").get<std::vector<std::string>>();
+    plan.unused = json.value("unused", Json::array()).get<std::vector<std::string>>();
     for (const Json& dataset : json.at("datasets")) {
       PlannedDataset& planned = plan.datasets.emplace_back();
       planned.directory = dataset.at("directory").get<std::string>();

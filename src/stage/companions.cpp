@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <span>
 
@@ -46,9 +47,13 @@ std::set<std::string> directories_of(const std::vector<ShardToStage>& shards) {
   return directories;
 }
 
-std::string contents_of(const std::string& path) {
-  const auto file = real_file_system().open(path);
-  std::string text(std::min(file->info().size, kLargest), '\0');
+std::string contents_of(FilesBeneath& files, const std::string& path) {
+  const auto file = files.open(path, Links::trusted);
+  const FileInfo info = file->info();
+  if (info.kind != FileKind::file || info.size > kLargest) {
+    throw Error(ErrorKind::io, fmt::format("{}: is not a small file", printable(path)));
+  }
+  std::string text(info.size, '\0');
   text.resize(file->read_at(0, std::as_writable_bytes(std::span(text.data(), text.size()))));
   return text;
 }
@@ -99,10 +104,11 @@ std::vector<std::string> companions_of(const DatasetPaths& paths,
 
 void copy_companions(const DatasetPaths& paths, const std::vector<ShardToStage>& shards,
                      const StagedCopy& copy, const std::string& mark, const Notify& notify) {
+  const std::unique_ptr<FilesBeneath> files = real_file_system().beneath(paths.root);
   for (const std::string& path : companions_of(paths, shards)) {
     std::string text;
     try {
-      text = contents_of(paths.root + "/" + path);
+      text = contents_of(*files, path);
     } catch (const Error& error) {
       if (notify) notify(fmt::format("left out of the copy: {}", error.what()));
       continue;

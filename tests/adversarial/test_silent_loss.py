@@ -516,17 +516,6 @@ def test_pack_says_that_it_tries_again(tmp_path, stoker_cli, fault_library):
     assert "again" in again.text and ("I/O error" in again.text or "Input/output" in again.text), repr(again)
 
 
-def test_pack_tries_again_what_it_had_no_permission_for(node):
-    source = node.directory / "source"
-    image_folder(source)
-    (source / "dog/dog_003.jpg").chmod(0o600)
-    packed = node.alice.home / "packed"
-    node.alice.stoker("pack", source, packed, status=1)
-    (source / "dog/dog_003.jpg").chmod(0o644)
-    node.alice.stoker("pack", source, packed, status=None)
-    node.alice.stoker("check", packed, "--compare", source)
-
-
 @pytest.mark.parametrize("kind", ["folder", "shards"])
 def test_stage_tries_again_what_could_not_be_read(kind, tmp_path, stoker_cli, fault_library):
     source, place, flag = tmp_path / "source", tmp_path / "place", tmp_path / "flag"

@@ -133,6 +133,7 @@ def test_a_command_on_several_nodes_keeps_other_copies(cluster, work):
     left = staged_on(cluster, "/scr")
     assert left.count("bbb-") == 2, left
     assert "aaa-" not in left, "the copy of the job itself was not removed"
+    cluster.run("srun", "-N4", "bash", "-c", f"{stoker} stage --clean /scr; rm -rf /scr/stoker-0")
 
 
 def test_what_a_job_brought_before_stays(cluster, work):
