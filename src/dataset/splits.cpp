@@ -56,8 +56,7 @@ Words words_of(std::string_view name) {
   return words;
 }
 
-template <size_t N>
-bool strip_ending(std::string_view& name, const std::string_view (&endings)[N]) {
+bool strip_ending(std::string_view& name, std::span<const std::string_view> endings) {
   for (const std::string_view ending : endings) {
     if (name.size() <= ending.size() || !name.ends_with(ending)) continue;
     name.remove_suffix(ending.size());
