@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "base/json.h"
 #include "base/text.h"
