@@ -14,7 +14,7 @@ std::atomic<uint32_t> kept_open{0};
 /// A small share of what the process may have open: shards, pipes, sockets and the caller's own
 /// files need the rest.
 uint32_t most_kept_open() {
-  constexpr uint64_t kMost = 4096, kShare = 4;
+  constexpr uint64_t kMost = 4096, kShare = 8;
   return static_cast<uint32_t>(std::min(kMost, open_file_limit() / kShare));
 }
 

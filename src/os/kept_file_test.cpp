@@ -62,7 +62,7 @@ TEST_F(KeptFileTest, KeepsFewOpenAndReadsAll) {
   const size_t before = open_files();
   const auto files = open_all();
   EXPECT_GT(open_files(), before);
-  EXPECT_LE(open_files(), before + 256 / 4);
+  EXPECT_LE(open_files(), before + 256 / 8);
   for (int i = 0; i < kFiles; ++i) {
     EXPECT_EQ(read(*files[static_cast<size_t>(i)]), "contents " + std::to_string(i));
   }
@@ -72,7 +72,7 @@ TEST_F(KeptFileTest, OthersStayOpenInThePlaceOfThoseThatAreGone) {
   const size_t before = open_files();
   for (int round = 0; round < 3; ++round) {
     const auto files = open_all();
-    EXPECT_EQ(open_files(), before + 256 / 4);
+    EXPECT_EQ(open_files(), before + 256 / 8);
   }
   EXPECT_EQ(open_files(), before);
 }

@@ -226,6 +226,7 @@ std::string own_state_directory() {
   try {
     return own_directory_at(wanted);
   } catch (const Error&) {
+    if (!environment("XDG_STATE_HOME").empty()) throw;  // the user's own choice
     for (const std::string& other : others) {
       try {
         return own_directory_at(other);

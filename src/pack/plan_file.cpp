@@ -66,15 +66,15 @@ class NamesInPlan {
                                  : "";
     for (const PlannedDataset& dataset : plan.datasets) {
       if (!dataset.directory.empty()) check(dataset.directory);
+      for (const PlannedShard& shard : dataset.shards) {
+        for (const std::string& ending : plan.endings) check(shard.name + ending);
+        if (shard.first > shard.last) refuse("a shard ends before it begins");
+      }
       for (size_t i = 0; i < dataset.shards.size(); ++i) {
         const std::string& name = dataset.directory.empty() ? stem : dataset.directory;
         if (dataset.shards[i].name != format->write->shard_name(name, i, dataset.shards.size())) {
           refuse(fmt::format("pack does not name a shard '{}'", printable(dataset.shards[i].name)));
         }
-      }
-      for (const PlannedShard& shard : dataset.shards) {
-        for (const std::string& ending : plan.endings) check(shard.name + ending);
-        if (shard.first > shard.last) refuse("a shard ends before it begins");
       }
     }
   }
