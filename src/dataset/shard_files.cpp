@@ -161,7 +161,7 @@ void ShardFiles::keep(Kept kept) {
   kept_.push_front(std::move(kept));
   by_name_[kept_.front().name] = kept_.begin();
   // Each reader has at least the one that it reads; those of all have a share of the descriptors.
-  const bool too_many = ++kept_by_all > open_file_limit() / 2;
+  const bool too_many = ++kept_by_all > open_file_limit() / 3;
   if (kept_.size() > (too_many ? 1 : limit_)) forget(std::prev(kept_.end()));
   // A view keeps many rows: those that were read before go.
   const std::string& views_of = kept_.front().views_of;

@@ -31,7 +31,7 @@ struct StagedRoot {
 };
 
 /// Opens shards when they are first read, checks that they are those that were indexed, and keeps
-/// a bounded number open: `limit` of each reader, and half of what the process may open of all.
+/// a bounded number open: `limit` of each reader, and a third of what the process may open of all.
 /// Safe from many threads.
 class ShardFiles {
  public:
