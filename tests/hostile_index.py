@@ -5,28 +5,11 @@ import json
 import struct
 from pathlib import Path
 
+from tfrecord_bytes import crc32c
+
 PAGE = 65536
 HEADER = struct.Struct("<QIIQQQQQII")  # SegmentHeader in src/dataset/segment_layout.h
 TABLE = struct.Struct("<HHIQQ")
-
-
-def make_table() -> list[int]:
-    table = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-        table.append(byte)
-    return table
-
-
-CRC_TABLE = make_table()
-
-
-def crc32c(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ CRC_TABLE[(crc ^ byte) & 0xFF]
-    return crc ^ 0xFFFFFFFF
 
 
 def index_of(dataset: Path) -> Path:

@@ -52,7 +52,7 @@ TEST_F(OwnPlaces, LinksAreWhatTheyLeadTo) {
 }
 
 TEST_F(OwnPlaces, OfAnotherUser) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to give a directory away";
+  if (::geteuid() != 0) FAIL() << "needs root, to give a directory away";
   const std::string theirs = make("theirs", 0755);
   ASSERT_EQ(::chown(theirs.c_str(), 65534, 65534), 0);
   EXPECT_NE(why_not_ours(theirs).find("belongs to nobody (65534)"), std::string::npos);

@@ -8,6 +8,8 @@ import stat
 import struct
 from pathlib import Path
 
+from tfrecord_bytes import crc32c
+
 DEEP = 400_000
 
 
@@ -18,28 +20,6 @@ def nested(levels: int = DEEP) -> str:
 
 def nested_objects(levels: int = DEEP) -> str:
     return '{"a":' * levels + "1" + "}" * levels
-
-
-# --- CRC-32C, which indexes and TFRecords carry -----------------------------------------------------
-
-
-def _table() -> list[int]:
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-_TABLE = _table()
-
-
-def crc32c(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = _TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
-    return crc ^ 0xFFFFFFFF
 
 
 def masked(data: bytes) -> int:
