@@ -42,28 +42,32 @@ uint64_t name_of(uint32_t segment, uint32_t number) { return uint64_t{segment} <
 
 }  // namespace
 
-DecodedBlock BlockCache::find(uint32_t segment, uint32_t number) {
+DecodedBlock BlockCache::find(uint32_t segment, uint32_t number, uint64_t changes) {
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(name_of(segment, number));
-  if (found == known_.end()) return nullptr;
+  if (found == known_.end() || found->second->changes != changes) return nullptr;
   kept_.splice(kept_.begin(), kept_, found->second);
   return kept_.front().block;
 }
 
-void BlockCache::keep(uint32_t segment, uint32_t number, DecodedBlock block) {
+void BlockCache::keep(uint32_t segment, uint32_t number, uint64_t changes, DecodedBlock block) {
   if (block->size() > capacity_) return;
-  std::list<Kept> dropped;  // freed behind the lock
+  std::list<Kept> dropped;  // freed after the lock
   const std::lock_guard lock(mutex_);
   const uint64_t name = name_of(segment, number);
-  if (known_.contains(name)) return;  // another thread was quicker
-  size_ += block->size();
-  kept_.push_front({name, std::move(block)});
-  known_.emplace(name, kept_.begin());
-  while (size_ > capacity_) {
-    size_ -= kept_.back().block->size();
-    known_.erase(kept_.back().name);
-    dropped.splice(dropped.begin(), kept_, std::prev(kept_.end()));
+  const auto drop = [&](std::list<Kept>::iterator kept) {
+    size_ -= kept->block->size();
+    known_.erase(kept->name);
+    dropped.splice(dropped.begin(), kept_, kept);
+  };
+  if (const auto known = known_.find(name); known != known_.end()) {
+    if (known->second->changes >= changes) return;  // another thread was quicker
+    drop(known->second);
   }
+  size_ += block->size();
+  kept_.push_front({name, changes, std::move(block)});
+  known_.emplace(name, kept_.begin());
+  while (size_ > capacity_) drop(std::prev(kept_.end()));
 }
 
 const std::vector<std::byte>& DecodedBlocks::get(uint32_t number) {

@@ -23,19 +23,21 @@ std::vector<std::byte> read_block(ReadableFile& file, uint64_t file_size, const 
 
 using DecodedBlock = std::shared_ptr<const std::vector<std::byte>>;
 
-/// Decoded blocks that were used last, for all threads of a Reader: whoever reads samples one by
-/// one decodes the block that several of them lie in once.
+/// Decoded blocks that were used last, for all threads of a Reader: a loop that reads samples one
+/// by one decodes the block that several of them share once.
 class BlockCache {
  public:
   explicit BlockCache(uint64_t capacity) : capacity_(capacity) {}
 
-  /// Null where it is not known.
-  DecodedBlock find(uint32_t segment, uint32_t number);
-  void keep(uint32_t segment, uint32_t number, DecodedBlock block);
+  /// Null where it is not known, or was kept before the latest of `changes`; see
+  /// ShardFiles::changes().
+  DecodedBlock find(uint32_t segment, uint32_t number, uint64_t changes);
+  void keep(uint32_t segment, uint32_t number, uint64_t changes, DecodedBlock block);
 
  private:
   struct Kept {
     uint64_t name = 0;
+    uint64_t changes = 0;
     DecodedBlock block;
   };
   const uint64_t capacity_;

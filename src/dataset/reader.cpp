@@ -208,11 +208,9 @@ std::vector<ReadFailure> Reader::fetch(Batch& batch) const {
     // Of a file the reading also sees that it is still the one that was indexed, empty or not.
     const Extent& extent = item.located.extent;
     const bool empty_file = extent.container == Container::file && extent.length == 0;
-    if (item.length > 0 || empty_file) {
-      order.push_back(i);
-    } else if (item.located.has_scalar) {
-      inlined.push_back(i);
-    }
+    const bool read = item.length > 0 || empty_file;
+    if (read) order.push_back(i);
+    if (read ? extent.container == Container::here : item.located.has_scalar) inlined.push_back(i);
   }
   confirm_inline(batch, inlined, failures);
   fetch_items(batch, order, failures);
@@ -362,10 +360,12 @@ std::vector<std::byte> Reader::decode_block(OpenShard& shard, const Segment& seg
 
 DecodedBlock Reader::shared_block(OpenShard& shard, uint32_t segment, uint32_t number) const {
   BlockCache& cache = shard.fetcher.blocks;
-  if (DecodedBlock known = cache.find(segment, number)) return known;
+  shard.look(index_->segment(segment), index_->segment(segment).block(number).shard);
+  const uint64_t changes = shard.fetcher.files.changes();
+  if (DecodedBlock known = cache.find(segment, number, changes)) return known;
   auto decoded = std::make_shared<const std::vector<std::byte>>(
       decode_block(shard, index_->segment(segment), number));
-  cache.keep(segment, number, decoded);
+  cache.keep(segment, number, changes, decoded);
   return decoded;
 }
 

@@ -97,6 +97,7 @@ class Reader {
  private:
   struct Fetcher;
   struct OpenShard;
+  struct Untouched;
   Fetcher& fetcher() const;
   std::string file_path(const Segment& segment, uint64_t sample, const Item& item) const;
   class Failures;
@@ -106,8 +107,10 @@ class Reader {
   std::optional<Extent> record_of(const Batch& batch, std::span<const Item> row) const;
   bool copy_from(const Item& record, Item& item) const;
   void confirm_inline(Batch& batch, const std::vector<uint32_t>& inlined, Failures& failures) const;
-  void confirm(OpenShard& shard, const Batch& batch, const Item& item) const;
-  bool untouched(Fetcher& fetcher, const Batch& batch, const Item& item) const;
+  void confirm(OpenShard& shard, Untouched& untouched, const Batch& batch, const Item& item) const;
+  static bool all_as_indexed(ShardFiles& files, const Segment& segment);
+  bool is_untouched(Fetcher& fetcher, Untouched& untouched, const Batch& batch,
+                    const Item& item) const;
   static void check_bounds(const Segment& segment, const Extent& extent);
   static void name_place(const Segment& segment, const Extent& extent, Fault& fault);
   void fetch_run(OpenShard& shard, DecodedBlocks& blocks, const Batch& batch,

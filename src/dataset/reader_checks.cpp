@@ -6,6 +6,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "dataset/reader.h"
 #include "dataset/reader_fetcher.h"
@@ -19,6 +20,7 @@ namespace stoker {
 namespace {
 
 constexpr uint64_t kRecordsAtOnce = 8 << 20;
+constexpr uint32_t kNoShard = ~uint32_t{0};
 
 /// The shard that an extent lies in; nothing where it lies in none.
 std::optional<uint32_t> shard_of(const Segment& segment, const Extent& extent) {
@@ -144,8 +146,32 @@ void Reader::fetch_records(Batch& batch, std::vector<uint8_t>& done, Failures& f
   if (!records.items.empty()) fetch();
 }
 
+/// For values of which the index does not say where they are in the shards: such cannot be compared
+/// with what the shards have now. Throws where one was modified. A copy has other times: there, a
+/// full index that is not older than the shard was made, or copied by `stage`, after it. `pack`
+/// records no times; what it writes has a place.
+bool Reader::all_as_indexed(ShardFiles& files, const Segment& segment) {
+  std::string looked_at;
+  for (uint32_t number = 0; number < segment.shard_count(); ++number) {
+    const Shard shard = segment.shard(number);
+    if (shard.path == looked_at) continue;  // the next range of the same file
+    const int64_t modified = shard.modified_ns;
+    const bool full = segment.depth() == Depth::full;
+    if (!files.untouched(shard.path, {shard.size, 0}, modified, full ? segment.written_ns() : 0) &&
+        modified != 0) {
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("{} was modified after it was indexed, and this value of the index "
+                              "cannot be compared with it: run stoker index",
+                              printable(shard.path)));
+    }
+    looked_at = shard.path;
+  }
+  return true;
+}
+
 /// Whether nobody has written to the file with an item since it was indexed.
-bool Reader::untouched(Fetcher& fetcher, const Batch& batch, const Item& item) const {
+bool Reader::is_untouched(Fetcher& fetcher, Untouched& untouched, const Batch& batch,
+                          const Item& item) const {
   const Segment& segment = index_->segment(item.segment);
   const Extent& extent = item.located.extent;
   if (extent.container == Container::file) {
@@ -156,22 +182,23 @@ bool Reader::untouched(Fetcher& fetcher, const Batch& batch, const Item& item) c
                                    {extent.length, structure ? modified : 0}, modified);
   }
   const std::optional<uint32_t> shard = shard_of(segment, extent);
-  if (!shard) return true;
-  const uint64_t name = uint64_t{item.segment} << 32 | *shard;
+  const uint64_t name = uint64_t{item.segment} << 32 | shard.value_or(kNoShard);
   {
-    const std::lock_guard lock(fetcher.untouched_mutex);
-    const auto known = fetcher.untouched.find(name);
-    if (known != fetcher.untouched.end()) return known->second;
+    const std::lock_guard lock(untouched.mutex);
+    const auto known = untouched.known.find(name);
+    if (known != untouched.known.end()) return known->second;
   }
-  const bool untouched = fetcher.files.untouched(segment, *shard);
-  const std::lock_guard lock(fetcher.untouched_mutex);
-  return fetcher.untouched.try_emplace(name, untouched).first->second;
+  const bool answer =
+      shard ? fetcher.files.untouched(segment, *shard) : all_as_indexed(fetcher.files, segment);
+  const std::lock_guard lock(untouched.mutex);
+  return untouched.known.try_emplace(name, answer).first->second;
 }
 
 /// Throws where the number that the index holds for an item may not be what its file has now.
-void Reader::confirm(OpenShard& shard, const Batch& batch, const Item& item) const {
+void Reader::confirm(OpenShard& shard, Untouched& untouched, const Batch& batch,
+                     const Item& item) const {
   const Segment& segment = index_->segment(item.segment);
-  if (untouched(shard.fetcher, batch, item)) return;
+  if (is_untouched(shard.fetcher, untouched, batch, item)) return;
   if (segment.depth() != Depth::full || !options_.verify) return;
   std::vector<std::byte> bytes(item.located.extent.length);
   Item whole = item;
@@ -190,13 +217,12 @@ void Reader::confirm_inline(Batch& batch, const std::vector<uint32_t>& inlined,
   if (inlined.empty()) return;
   constexpr size_t kTogether = 64;
   Fetcher& fetcher = this->fetcher();
+  Untouched untouched;
   const auto work = [&](size_t begin, size_t end) {
     OpenShard shard(fetcher);
     for (size_t i = begin; i < end; ++i) {
-      const Container container = batch.items[inlined[i]].located.extent.container;
-      if (container == Container::absent || container == Container::here) continue;
       try {
-        confirm(shard, batch, batch.items[inlined[i]]);
+        confirm(shard, untouched, batch, batch.items[inlined[i]]);
       } catch (const Error& error) {
         failures.add(inlined[i], error);
       }

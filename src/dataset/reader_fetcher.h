@@ -39,9 +39,13 @@ struct Reader::Fetcher {
   ShardFiles files;
   BlockCache blocks;
   WorkerPool pool;
-  /// By segment and shard: what ShardFiles::untouched() said when it was asked first.
-  std::mutex untouched_mutex;
-  std::unordered_map<uint64_t, bool> untouched;
+};
+
+/// By segment and shard: what ShardFiles::untouched() says, which is asked once in each fetch. Not
+/// kept for longer: files are edited while they are read from.
+struct Reader::Untouched {
+  std::mutex mutex;
+  std::unordered_map<uint64_t, bool> known;
 };
 
 /// The shard that was read last, which is mostly the one that is read next.
@@ -56,10 +60,20 @@ struct Reader::OpenShard {
     return *file;
   }
 
+  /// Before what was decoded earlier is believed: the file may be another one by now.
+  void look(const Segment& wanted_segment, uint32_t wanted) {
+    if (seen_segment == &wanted_segment && seen_number == wanted) return;
+    fetcher.files.look(wanted_segment, wanted);
+    seen_segment = &wanted_segment;
+    seen_number = wanted;
+  }
+
   Fetcher& fetcher;
   const Segment* segment = nullptr;
   uint32_t number = 0;
   std::shared_ptr<ReadableFile> file;
+  const Segment* seen_segment = nullptr;
+  uint32_t seen_number = 0;
 };
 
 /// What went wrong with the items of a batch. Safe from many threads.

@@ -8,6 +8,7 @@
 #include <zstd.h>
 
 #include <filesystem>
+#include <numeric>
 #include <thread>
 
 #include "base/crc32c.h"
@@ -239,6 +240,68 @@ TEST_F(BlockReaderTest, ABlockThatIsTooLargeIsNotKept) {
   const Reader reader(make_blocks(1), none);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(read_one(reader, 0), "block 0000");
   EXPECT_EQ(files_.reads(), 3U);
+}
+
+/// Labels that the index holds, whose bytes are in blocks, as in a compressed column.
+class InlineReaderTest : public BlockReaderTest {
+ protected:
+  std::shared_ptr<const Index> make_labels(uint64_t count) {
+    SegmentWriter writer;
+    const uint32_t chain = writer.add_codecs({{static_cast<uint16_t>(CodecId::zstd), ""}});
+    std::string shard;
+    for (uint64_t i = 0; i < count; ++i) {
+      const std::string label = plain(i).substr(13);
+      FoundField field;
+      field.name = "label";
+      field.type = FieldType::number;
+      field.encoding = Encoding::decimal;
+      field.dtype = DType::int64;
+      field.integer = static_cast<int64_t>(i);
+      field.extent = {Container::block, static_cast<uint32_t>(i), 13, label.size(),
+                      crc32c(as_bytes(label))};
+      const std::string block = stored(i);
+      writer.add_block({0, shard.size(), block.size(), plain(i).size(), chain, 0, false});
+      shard += block;
+      writer.add_sample("k" + std::to_string(i), {&field, 1});
+    }
+    writer.add_shard({"b.bin", shard.size(), 7, 0, shard.size(), 0, Compression::none});
+    files_.add_file("/data/b.bin", shard, 7);
+    return finish(writer, Depth::full);
+  }
+
+  int64_t label(const Reader& reader, uint64_t sample) {
+    const Samples samples = read_many(reader, std::vector{sample});
+    return std::get<int64_t>(samples.rows.at(0).at(0).second);
+  }
+};
+
+TEST_F(InlineReaderTest, EachFetchLooksAtAShardOnce) {
+  const Reader reader(make_labels(100), options());
+  std::vector<uint64_t> all(100);
+  std::iota(all.begin(), all.end(), 0);
+  (void)read_many(reader, all);
+  files_.reset_counts();
+  (void)read_many(reader, all);
+  EXPECT_EQ(files_.infos(), 1U);
+  EXPECT_EQ(files_.opens(), 0U);
+  EXPECT_EQ(files_.reads(), 0U);
+}
+
+TEST_F(InlineReaderTest, ABlockThatWasDecodedBeforeAnEditIsDecodedAgain) {
+  const auto index = make_labels(3);
+  std::string shard;
+  for (uint64_t i = 0; i < 3; ++i) shard += stored(i);
+  files_.add_file("/data/b.bin", shard, 8);  // a copy without its times: labels are compared
+  const Reader reader(index, options());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(label(reader, 1), 1);
+  EXPECT_EQ(files_.reads(), 1U);
+  const std::string edited = stored(0) + stored(2) + stored(2);
+  ASSERT_EQ(edited.size(), shard.size());
+  files_.add_file("/data/b.bin", edited, 9);
+  EXPECT_EQ(label(reader, 0), 0);
+  EXPECT_THROW((void)label(reader, 1), Error);
+  files_.add_file("/data/b.bin", shard, 10);
+  EXPECT_EQ(label(reader, 1), 1);
 }
 
 TEST_F(BlockReaderTest, ThreadedReadsShareBlocks) {

@@ -37,6 +37,7 @@ Segment::Segment(const std::string& path) : path_(path) {
   }
   if (file->info().kind != FileKind::file) corrupt("this is not a file");
   const uint64_t file_size = file->info().size;
+  written_ns_ = file->info().modified_ns;
   SegmentHeader header{};
   if (file->read_at(0, std::as_writable_bytes(std::span(&header, 1))) != sizeof(header)) {
     corrupt("the file is truncated");

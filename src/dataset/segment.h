@@ -68,6 +68,8 @@ class Segment {
   uint64_t samples() const { return header_.samples; }
   Depth depth() const { return header_.depth; }
   uint32_t header_crc() const { return header_.crc; }
+  /// When its file was written, as it was opened.
+  int64_t written_ns() const { return written_ns_; }
 
   /// Fields in the order of this segment; read on first use.
   const std::vector<Field>& fields() const { return meta().fields; }
@@ -137,6 +139,7 @@ class Segment {
 
   std::string path_;
   Header header_;
+  int64_t written_ns_ = 0;
   std::unique_ptr<PagedFile> file_;
   std::array<Table, static_cast<size_t>(TableKind::stated) + 1> general_;  // by kind
   std::vector<FieldTables> field_tables_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <iterator>
 
@@ -18,6 +19,11 @@ namespace {
 
 /// Shards that all readers of this process keep open.
 std::atomic<uint64_t> kept_by_all{0};
+
+bool is_same(const FileInfo& a, const FileInfo& b) {
+  return a.device == b.device && a.inode == b.inode && a.size == b.size &&
+         a.modified_ns == b.modified_ns;
+}
 
 }  // namespace
 
@@ -104,30 +110,66 @@ std::unique_ptr<ReadableFile> ShardFiles::open_once(const std::string& path,
 }
 
 bool ShardFiles::untouched(const std::string& path, const ExpectedFile& expected,
-                           int64_t modified_ns) {
+                           int64_t modified_ns, int64_t until_ns) {
   for (size_t i = 0; i < roots_.size(); ++i) {
     const std::string whole = roots_[i] + "/" + path;
     const std::optional<FileInfo> info = file_system_.info(whole, true);
     if (!info && i + 1 == roots_.size()) vanished(whole, ENOENT);
     if (!info) continue;
     check(whole, *info, expected);
-    return modified_ns != 0 && info->modified_ns == modified_ns;
+    return info->modified_ns <= until_ns || (modified_ns != 0 && info->modified_ns == modified_ns);
   }
   return false;
 }
 
+bool ShardFiles::is_as_seen(const std::string& path, const std::optional<FileInfo>& now) {
+  const std::lock_guard lock(mutex_);
+  const auto seen = seen_.find(path);
+  if (seen == seen_.end()) return false;
+  if (now && is_same(seen->second, *now)) return true;
+  for (auto next = kept_.begin(); next != kept_.end();) {
+    const Place other = next++;
+    if (other->path == path && !other->staged) forget(other);
+  }
+  return false;
+}
+
+bool ShardFiles::is_staged(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(kept_.begin(), kept_.end(),
+                     [&](const Kept& kept) { return kept.path == path && kept.staged; });
+}
+
+void ShardFiles::see(const std::string& path, const FileInfo& info) {
+  const std::lock_guard lock(mutex_);
+  const auto [seen, is_new] = seen_.try_emplace(path, info);
+  if (is_new || is_same(seen->second, info)) return;
+  seen->second = info;
+  changes_.fetch_add(1, std::memory_order_release);
+}
+
+std::optional<FileInfo> ShardFiles::look(const Segment& segment, uint32_t number) {
+  const std::string path = segment.shard(number).path;
+  if (staged_) {
+    open(segment, number);
+    if (is_staged(path)) return std::nullopt;
+  }
+  std::optional<FileInfo> info;
+  for (size_t i = 0; i < roots_.size() && !info; ++i) {
+    info = file_system_.info(roots_[i] + "/" + path, true);
+  }
+  return is_as_seen(path, info) ? info : open(segment, number)->info();
+}
+
 bool ShardFiles::untouched(const Segment& segment, uint32_t number) {
-  const std::shared_ptr<ReadableFile> file = open(segment, number);
+  const std::optional<FileInfo> info = look(segment, number);
+  if (!info) return true;  // the copy was compared with the index while it was made
   if (segment.depth() == Depth::structure) return true;  // open() has compared the times
-  const Shard shard = segment.shard(number);
-  // A staged copy was compared with the index while it was made.
-  if (staged_ && open_staged(shard.path, {shard.size, 0}) != nullptr) return true;
-  const int64_t modified = file->info().modified_ns;
-  if (shard.modified_ns != 0) return modified == shard.modified_ns;
+  const int64_t indexed = segment.shard(number).modified_ns;
+  if (indexed != 0) return info->modified_ns == indexed;
   // `pack` records no time, but writes the segment of a shard after the shard. File systems count
   // time in steps: what has the same time may have been written after it.
-  const std::optional<FileInfo> own = real_file_system().info(segment.path(), true);
-  return own && modified < own->modified_ns;
+  return info->modified_ns < segment.written_ns();
 }
 
 void ShardFiles::refuse_truncated(const Segment& segment, uint32_t number, const Shard& shard) {
@@ -202,6 +244,7 @@ std::shared_ptr<ReadableFile> ShardFiles::open(const Segment& segment, uint32_t 
       if (error.kind() == ErrorKind::corrupt) refuse_truncated(segment, number, shard);
       throw;
     }
+    see(shard.path, nearer->info());
   }
   file = inflate(std::move(nearer), roots_.front() + "/" + shard.path, shard.compression,
                  segment.view(number), views_);
@@ -209,7 +252,7 @@ std::shared_ptr<ReadableFile> ShardFiles::open(const Segment& segment, uint32_t 
   const auto known = by_name_.find(name);
   // Another thread was quicker.
   if (known != by_name_.end() && (known->second->staged || !staged)) return known->second->file;
-  keep({name, views_of, file, news, staged});
+  keep({shard.path, name, views_of, file, news, staged});
   return file;
 }
 

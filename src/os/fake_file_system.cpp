@@ -125,6 +125,7 @@ void FakeFileSystem::reset_counts() {
   counts_->reads = 0;
   counts_->bytes = 0;
   counts_->opens = 0;
+  counts_->infos = 0;
 }
 
 std::shared_ptr<FakeFileSystem::Entry> FakeFileSystem::find(const std::string& path,
@@ -155,6 +156,7 @@ std::unique_ptr<ReadableFile> FakeFileSystem::open(const std::string& path) {
 }
 
 std::optional<FileInfo> FakeFileSystem::info(const std::string& path, bool follow_links) {
+  ++counts_->infos;
   const auto entry = find(path, follow_links);
   if (!entry) return std::nullopt;
   return entry->info;

@@ -35,10 +35,12 @@ class FakeFileSystem final : public FileSystem {
   /// list() gives entries without their kind, as some file systems do.
   void hide_kinds() { hide_kinds_ = true; }
 
-  /// Calls of read_at(), and the bytes they returned, since the last reset_counts().
+  /// Calls of read_at(), and the bytes they returned, of open() and info(), since the last
+  /// reset_counts().
   uint64_t reads() const { return counts_->reads; }
   uint64_t bytes_read() const { return counts_->bytes; }
   uint64_t opens() const { return counts_->opens; }
+  uint64_t infos() const { return counts_->infos; }
   void reset_counts();
 
   std::unique_ptr<ReadableFile> open(const std::string& path) override;
@@ -49,7 +51,7 @@ class FakeFileSystem final : public FileSystem {
  private:
   friend class FakeFile;
   struct Counts {
-    std::atomic<uint64_t> reads{0}, bytes{0}, opens{0};
+    std::atomic<uint64_t> reads{0}, bytes{0}, opens{0}, infos{0};
   };
   struct Entry {
     FileInfo info;

@@ -306,6 +306,15 @@ void CopyRun::make_index(const SafeDirectory& part, const std::string& name) {
   checksums_made_ = true;
 }
 
+/// Where shards were copied once more, the index that is there already describes them too: readers
+/// tell from the times that it does.
+void CopyRun::renew_index(const SafeDirectory& above, const std::string& name) const {
+  if (copied_bytes_ == 0) return;
+  const std::optional<SafeDirectory> directory = above.find(name);
+  if (!directory) return;
+  for (const DirectoryEntry& entry : directory->list()) directory->touch(entry.name);
+}
+
 void CopyRun::finish() {
   const std::string place = source_.paths.index_in_copy();
   const SafeDirectory above = copy_.data.make_parents(place, copy_.modes.directory);
@@ -314,11 +323,11 @@ void CopyRun::finish() {
   std::optional<Claim> claim;
   for (;; std::this_thread::sleep_for(kLook)) {
     if (progress_ != nullptr) progress_->check_stop();
-    if (index_is_whole(whole)) return;
+    if (index_is_whole(whole)) return renew_index(above, name);
     claim.emplace(copy_, "index", mark_);
     if (claim->taken() || patience_.is_over("index")) break;
   }
-  if (index_is_whole(whole)) return;
+  if (index_is_whole(whole)) return renew_index(above, name);
   const SafeDirectory part = copy_.parts.make(mark_, copy_.modes.directory);
   part.remove_tree("index");
   if (source_.index->manifest().depth == Depth::full) {

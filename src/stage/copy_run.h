@@ -58,6 +58,7 @@ class CopyRun {
   std::vector<Fault> bad_samples(const ShardToStage& shard, const std::string& root) const;
   bool index_is_whole(const std::string& directory) const;
   void copy_index(const SafeDirectory& part) const;
+  void renew_index(const SafeDirectory& above, const std::string& name) const;
   void make_index(const SafeDirectory& part, const std::string& name);
   std::vector<size_t> differing_shards(const std::string& directory) const;
 

@@ -2,8 +2,11 @@
 """Numbers that an index holds itself are not believed when the files they came from have changed; nor are records whose
 checksum the file states."""
 
+import io
 import os
+import re
 import shutil
+import tarfile
 import time
 from pathlib import Path
 
@@ -78,6 +81,126 @@ def test_labels_edited_in_place(dataset):
     loaded = np.concatenate([batch["label"] for batch in loader])
     assert sorted(loaded) == [label for label in LABELS if label != 105]
     assert [fault["samples"] for fault in loader.stats()["bad"]] == [1]
+
+
+def test_labels_edited_after_they_were_read(dataset):
+    """An open Dataset says what one that is opened now would say."""
+    opened = stoker.open(dataset)
+    number = number_of(opened, 105)
+    others = [i for i in range(COUNT) if i != number]
+    for _ in range(2):  # opened when read first, known when read again
+        assert opened.column("label").tolist() == LABELS
+        assert opened[number]["label"] == 105
+    loader = stoker.Loader(opened, 4, shuffle=False)
+    assert np.concatenate([batch["label"] for batch in loader]).tolist() == LABELS
+    originals = {
+        path: path.read_bytes() for path in dataset.rglob("*") if path.is_file() and ".stoker" not in path.parts
+    }
+    time.sleep(0.02)
+    edit(dataset)
+    with pytest.raises(stoker.CorruptError, match="checksum"):
+        opened.column("label")
+    with pytest.raises(stoker.CorruptError, match="checksum"):
+        opened[number]
+    with pytest.raises(stoker.CorruptError, match="checksum"):
+        list(loader)
+    assert [sample["label"] for sample in opened.read_many(others)] == [LABELS[i] for i in others]
+    for path, contents in originals.items():
+        with open(path, "r+b") as file:
+            file.write(contents)
+    assert opened.column("label").tolist() == LABELS
+    assert opened[number]["label"] == 105
+
+
+def test_labels_replaced_after_they_were_read(dataset, tmp_path):
+    """As editors and rsync do: another file of the same size takes the name."""
+    opened = stoker.open(dataset)
+    number = number_of(opened, 105)
+    assert opened.column("label").tolist() == LABELS
+    shutil.copytree(dataset, tmp_path / "other")
+    time.sleep(0.02)
+    edit(tmp_path / "other")
+    for path in [path for path in (tmp_path / "other").rglob("*") if path.is_file() and ".stoker" not in path.parts]:
+        os.replace(path, dataset / path.relative_to(tmp_path / "other"))
+    with pytest.raises(stoker.CorruptError, match="checksum"):
+        opened.column("label")
+    with pytest.raises(stoker.CorruptError, match="checksum"):
+        opened[number]
+
+
+def test_labels_edited_after_they_were_read_without_checksums(dataset):
+    """Raised, or what the file has now; never what it had."""
+    shutil.rmtree(dataset / ".stoker")
+    stoker.index(dataset, where="beside")
+    opened = stoker.open(dataset)
+    number = number_of(opened, 105)
+    assert opened.column("label")[number] == 105
+    time.sleep(0.02)
+    edit(dataset)
+    for read in (lambda: opened.column("label")[number], lambda: opened[number]["label"]):
+        try:
+            assert read() == 109
+        except stoker.CorruptError as error:
+            assert re.search("modified after it was indexed|checksum of the record", str(error))
+
+
+@pytest.fixture(params=["arrow", "hdf5"])
+def unlocated(request, folder, tmp_path) -> Path:
+    """With an index that holds the labels, and does not say where in the shards they are."""
+    stoker.pack(folder, tmp_path / "packed", to=request.param)
+    shutil.rmtree(tmp_path / "packed/.stoker")
+    stoker.index(tmp_path / "packed", full=True, where="beside")
+    return tmp_path / "packed"
+
+
+@pytest.mark.parametrize("read_before", [True, False])
+def test_labels_that_cannot_be_compared(unlocated, read_before):
+    opened = stoker.open(unlocated)
+    number = number_of(opened, 105)
+    if read_before:
+        assert opened.column("label").tolist() == LABELS
+    time.sleep(0.02)
+    edit(unlocated)
+    with pytest.raises(stoker.CorruptError, match="was modified after it was indexed.*run stoker index"):
+        opened.column("label")
+    with pytest.raises(stoker.CorruptError, match="was modified after it was indexed"):
+        opened[number]
+    with pytest.raises(stoker.CorruptError, match="was modified after it was indexed"):
+        list(stoker.Loader(unlocated, 4))
+    stoker.index(unlocated, full=True, where="beside")
+    assert stoker.open(unlocated).column("label")[number] == 109
+
+
+def test_labels_that_cannot_be_compared_are_right_in_a_staged_copy(unlocated, tmp_path):
+    (tmp_path / "place").mkdir()
+    for damage in (False, True):
+        staged = stoker.stage(unlocated, tmp_path / "place", verify=damage)
+        assert stoker.open(staged.path).column("label").tolist() == LABELS
+        if damage:
+            assert len(staged.repaired) == 1
+        time.sleep(0.02)
+        edit(Path(staged.path))  # found and copied again by the next one
+        with pytest.raises(stoker.CorruptError):
+            stoker.open(staged.path).column("label")
+
+
+def test_labels_of_an_index_that_was_made_again(tmp_path):
+    """That the index on disk is newer than the edit says nothing about the one that was opened before."""
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w") as tar:
+        for i, label in enumerate(LABELS):
+            info = tarfile.TarInfo(f"s{i:02d}.cls")
+            info.size = 3
+            tar.addfile(info, io.BytesIO(b"%d" % label))
+    stoker.index(path, full=True, where="beside")
+    opened = stoker.open(path)
+    assert opened.column("label").tolist() == LABELS
+    time.sleep(0.02)
+    edit(tmp_path)
+    stoker.index(path, full=True, where="beside")
+    assert stoker.open(path)[5]["label"] == 109
+    with pytest.raises(stoker.CorruptError, match="checksum"):
+        opened.column("label")
 
 
 def test_a_copy_with_other_times_is_right(dataset, tmp_path):
