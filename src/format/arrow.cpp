@@ -261,7 +261,7 @@ class ArrowScan {
       if (!is_damage(error)) throw;
       cause = error.what();
     }
-    sink_.fault({shard_, batch.begin, key, std::string(kKeyFeature), std::move(cause)});
+    sink_.fault({shard_, batch.begin, key, std::string(kKeyFeature), std::move(cause), 1});
     return false;
   }
 

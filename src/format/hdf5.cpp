@@ -224,7 +224,7 @@ class Hdf5Scan {
     if (lost_.count > 1) {
       cause += fmt::format(" (lost: {} samples up to '{}')", lost_.count, printable(lost_.last));
     }
-    sink_.fault({shard_, lost_.offset, lost_.first, lost_.field, std::move(cause)});
+    sink_.fault({shard_, lost_.offset, lost_.first, lost_.field, std::move(cause), lost_.count});
     lost_ = {};
   }
 

@@ -109,8 +109,12 @@ void LmdbSamples::flush() {
   if (!open_) return;
   open_ = false;
   if (suspect_ && suffixes_ != named_suffixes_) {
-    return fault(members_.empty() ? 0 : members_.front().offset, key_,
-                 "left out: it is next to damage and has other fields than the one before");
+    return sink_.fault({shard_,
+                        members_.empty() ? 0 : members_.front().offset,
+                        key_,
+                        {},
+                        "left out: it is next to damage and has other fields than the one before",
+                        1});
   }
   if (suffixes_ != named_suffixes_) {
     fields_.assign(members_.size(), {});

@@ -195,7 +195,8 @@ class ParquetScan {
     }
     sink_.fault({shard_, column.offset(), key, std::string(kKeyFeature),
                  text.empty() ? "its key is empty"
-                              : fmt::format("key of {} bytes is too long", text.size())});
+                              : fmt::format("key of {} bytes is too long", text.size()),
+                 1});
     return false;
   }
 

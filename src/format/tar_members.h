@@ -24,8 +24,9 @@ class TarMembers {
  public:
   virtual ~TarMembers() = default;
   virtual void add(const TarMember& member) = 0;
-  /// A member of this key cannot be taken; the caller has reported it. Nor can the sample.
-  virtual void spoil(std::string_view key) = 0;
+  /// A member of this key cannot be taken; the caller reports it. Nor can the sample: false where
+  /// that is so already.
+  virtual bool spoil(std::string_view key) = 0;
   /// The member added last, whose header is there, is not whole: reports that.
   virtual void spoil_last(uint64_t header, std::string cause) = 0;
   /// Members may be lost here. The caller has reported that with `key`, which is probably theirs.

@@ -26,7 +26,10 @@ class MemberLog final : public TarMembers, public ScanSink {
     names_.append(member.name.key).append(member.name.suffix);
   }
   void hidden(uint64_t begin) override { entries_.push_back({begin, 0, 0, 0, 0, 0, true}); }
-  void spoil(std::string_view) override { usable = false; }
+  bool spoil(std::string_view) override {
+    usable = false;
+    return true;
+  }
   void spoil_last(uint64_t, std::string) override { usable = false; }
   void damage(std::string_view) override { usable = false; }
   uint32_t shard(const Shard&) override { return 0; }

@@ -38,7 +38,7 @@ void TarSamples::add(const TarMember& member) {
   join(name.key, member.header);
   if (members_.size() == kMaxMembers) {
     if (!std::exchange(spoiled_, true)) {
-      fault(member.header, {}, fmt::format("more than {} members have this key", kMaxMembers));
+      leave_out(member.header, fmt::format("more than {} members have this key", kMaxMembers));
     }
     return;
   }
@@ -48,15 +48,16 @@ void TarSamples::add(const TarMember& member) {
   suffixes_ += '/';  // in no suffix
 }
 
-void TarSamples::spoil(std::string_view key) {
+bool TarSamples::spoil(std::string_view key) {
   join(key, 0);
-  spoiled_ = true;
+  return !std::exchange(spoiled_, true);
 }
 
 void TarSamples::spoil_last(uint64_t header, std::string cause) {
   const std::string field =
       members_.empty() ? std::string() : field_of_suffix(suffix(members_.back())).name;
-  fault(header, field, std::move(cause));
+  // How much more is missing after it is not known.
+  sink_.fault({shard_, header, key_, field, std::move(cause)});
   spoiled_ = true;
 }
 
@@ -72,9 +73,9 @@ void TarSamples::flush() {
   open_ = false;
   const bool like_before = suffixes_ == named_suffixes_ || named_suffixes_.empty();
   if (torn_) {
-    fault(header_, {}, "left out: there is damage in the middle of it");
+    leave_out(header_, "left out: there is damage in the middle of it");
   } else if (!spoiled_ && suspect_ && !like_before) {
-    fault(header_, {}, "left out: it lies beside damage and has other fields than the one before");
+    leave_out(header_, "left out: it is next to damage and has other fields than the one before");
   } else if (!spoiled_) {
     emit();
   }
@@ -94,8 +95,8 @@ void TarSamples::emit() {
   sink_.sample(key_, fields_);
 }
 
-void TarSamples::fault(uint64_t offset, std::string_view field, std::string cause) {
-  sink_.fault({shard_, offset, key_, std::string(field), std::move(cause)});
+void TarSamples::leave_out(uint64_t offset, std::string cause) {
+  sink_.fault({shard_, offset, key_, {}, std::move(cause), 1});
 }
 
 }  // namespace stoker

@@ -22,7 +22,7 @@ class TarSamples final : public TarMembers {
       : sink_(sink), shard_(shard), number_(number) {}
 
   void add(const TarMember& member) override;
-  void spoil(std::string_view key) override;
+  bool spoil(std::string_view key) override;
   void spoil_last(uint64_t header, std::string cause) override;
   /// Samples beside it are only believed if nothing shows that they lack something.
   void damage(std::string_view key) override;
@@ -42,7 +42,7 @@ class TarSamples final : public TarMembers {
     return std::string_view(suffixes_).substr(member.suffix, member.suffix_length);
   }
   void emit();
-  void fault(uint64_t offset, std::string_view field, std::string cause);
+  void leave_out(uint64_t offset, std::string cause);
 
   ScanSink& sink_;
   const std::string& shard_;

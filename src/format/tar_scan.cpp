@@ -197,9 +197,12 @@ bool TarScan::take_member(const TarHeader& header) {
 
 void TarScan::leave_out(uint64_t offset, std::string_view path, std::string cause) {
   if (const auto name = split_member_name(path); name && !name->key.empty()) {
-    members_.spoil(name->key);
-    sink_.fault({shard_, offset, std::string(name->key), field_of_suffix(name->suffix).name,
-                 std::move(cause)});
+    const bool first = members_.spoil(name->key);
+    Fault fault{shard_, offset, std::string(name->key), field_of_suffix(name->suffix).name,
+                std::move(cause)};
+    // What a damaged extension would have said may be another name.
+    if (extension_.damage.empty()) fault.samples = first ? 1 : 0;
+    sink_.fault(std::move(fault));
   } else {
     fault(offset, std::move(cause));
   }

@@ -200,7 +200,14 @@ TEST(TarScan, WhatIsNoRegularFileIsLeftOut) {
     EXPECT_EQ(found.samples, (Texts{"b: image(jpg)=2"})) << type;
     expect_fault(found, 1024, "a", "not a regular file");
     EXPECT_EQ(found.faults[0].field, "label");
+    EXPECT_EQ(found.faults[0].samples, 1U);
   }
+  // Two members of one sample: it is missing once.
+  const Recorder found =
+      scan(member("a.jpg", "", '2') + member("a.cls", "", '2') + member("b.jpg", "2") + kEnd);
+  ASSERT_EQ(found.faults.size(), 2U);
+  EXPECT_EQ(found.faults[0].samples, 1U);
+  EXPECT_EQ(found.faults[1].samples, 0U);
 }
 
 TEST(TarScan, SparseFiles) {

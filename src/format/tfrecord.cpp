@@ -226,7 +226,8 @@ class TfrecordScan {
                      {},
                      fmt::format("checksum of the record is {:08x}, the file states {:08x}: the "
                                  "data is damaged",
-                                 crc, stated)});
+                                 crc, stated),
+                     1});
         return;
       }
       kind_ = example ? Kind::examples : Kind::plain;
@@ -239,7 +240,7 @@ class TfrecordScan {
     } else if (damage.empty()) {
       emit_example(record, key);
     } else {
-      sink_.fault({shard_, record.begin, key, {}, "record is no tf.train.Example: " + damage});
+      sink_.fault({shard_, record.begin, key, {}, "record is no tf.train.Example: " + damage, 1});
     }
     sink_.stated({record.data(), record.length, stated, "record"});
   }
@@ -252,12 +253,13 @@ class TfrecordScan {
                    record.begin,
                    generated_key,
                    {},
-                   fmt::format("key of {} bytes is too long", key->value_length)});
+                   fmt::format("key of {} bytes is too long", key->value_length),
+                   1});
       return;
     }
     // With a key it is a row of nulls that `pack` wrote; without one it says nothing at all.
     if (key == nullptr && example.fields().empty()) {
-      sink_.fault({shard_, record.begin, generated_key, {}, "has no fields"});
+      sink_.fault({shard_, record.begin, generated_key, {}, "has no fields", 1});
       return;
     }
     sink_.sample(key != nullptr ? key->begin : generated_key, example.fields());

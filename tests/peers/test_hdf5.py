@@ -246,6 +246,8 @@ def test_a_damaged_chunk_is_decoded_once(peer_hdf5, tmp_path, stoker_cli):
     peer_hdf5(DAMAGED_NUMBERS, tmp_path / "x.h5")
     found = stoker_cli("check", tmp_path / "x.h5", status=1, timeout=60)
     assert "lost: 2000000 samples up to '1999999'" in found.text
+    checked = stoker_cli("check", "--json", tmp_path / "x.h5", status=1, timeout=60)
+    assert [fault["samples"] for fault in checked.json["faults"]] == [2_000_000]
 
 
 C_KEYS = """

@@ -9,7 +9,7 @@ import pytest
 import stoker
 from samples import noise, shards_of, write_files
 from tar_bytes import END, member
-from tfrecord_bytes import record
+from tfrecord_bytes import example, record
 
 COUNT = 30
 
@@ -107,3 +107,17 @@ def test_no_sample_is_without_fields(tmp_path):
     with pytest.warns(stoker.FaultWarning, match="has no fields"):
         dataset = stoker.open(tmp_path / "d")
     assert [sample["x"] for sample in dataset] == [b"1", b"3"]
+
+
+def test_samples_that_are_left_out_are_counted(tmp_path):
+    """A member that is a link, a record without fields: one sample each."""
+    (tmp_path / "a.tar").write_bytes(
+        b"".join([member(b"a.bin", b"1"), member(b"b.bin", b"", kind=b"2"), member(b"c.bin", b"3"), END])
+    )
+    (tmp_path / "b.tfrecord").write_bytes(record(example({"x": [1]})) + record(b"") + record(example({"x": [2]})))
+    for name in ("a.tar", "b.tfrecord"):
+        with pytest.warns(stoker.FaultWarning), pytest.warns(stoker.IndexBuiltWarning):
+            dataset = stoker.open(tmp_path / name)
+        loader = stoker.Loader(dataset, 2, on_error="skip")
+        assert sum(len(batch["sample"]) for batch in loader) == 2
+        assert [fault["samples"] for fault in loader.stats()["bad"]] == [1]
