@@ -12,19 +12,27 @@
 #include "base/text.h"
 #include "os/node.h"
 #include "os/output_file.h"
+#include "os/own_place.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
 
 namespace {
 
-bool is_ours(const struct stat& status) {
-  return status.st_uid == ::geteuid() || status.st_uid == 0;
+bool is_ours(const struct stat& status, const std::string& path) {
+  if (status.st_uid == 0) return true;
+  if (status.st_uid != ::geteuid()) return false;
+  if (!is_any_unmapped_user(status.st_uid)) return true;
+  // This user is one of those that cannot be told apart: only an owner may write there.
+  return S_ISDIR(status.st_mode) && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
+         ::access(path.c_str(), W_OK) == 0;
 }
 
 /// Whether what `entry` is came from somebody who may change all that is in `parent`.
-bool comes_from_owner(const struct stat& parent, const struct stat& entry) {
-  if (is_ours(entry) || entry.st_uid == parent.st_uid) return true;
+bool comes_from_owner(const struct stat& parent, const struct stat& entry,
+                      const std::string& path) {
+  const bool same = entry.st_uid == parent.st_uid && !is_any_unmapped_user(entry.st_uid);
+  if (same || is_ours(entry, path)) return true;
   const bool sticky = (parent.st_mode & S_ISVTX) != 0;
   return !sticky || (parent.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
@@ -47,7 +55,9 @@ bool is_trusted_index(const std::string& root, const std::string& directory, Ind
     }
     // Not even one of ours: it may have come out of an archive.
     if (S_ISLNK(entry.st_mode) && use == IndexUse::write) return false;
-    if (!comes_from_owner(parent, entry) || !comes_from_owner(parent, there)) return false;
+    if (!comes_from_owner(parent, entry, path) || !comes_from_owner(parent, there, path)) {
+      return false;
+    }
     parent = there;
   }
   return true;
@@ -58,7 +68,7 @@ bool is_own_cache(const std::string& directory) {
   fs::path path = top;
   const auto ours = [](const fs::path& place) {
     struct stat status {};
-    return ::stat(place.c_str(), &status) != 0 || is_ours(status);
+    return ::stat(place.c_str(), &status) != 0 || is_ours(status, place);
   };
   if (!ours(path)) return false;
   for (const fs::path& name : fs::path(directory).lexically_relative(top)) {

@@ -37,23 +37,18 @@ std::string real_path(const std::string& path) {
   return real;
 }
 
-/// Whether this user namespace has a user of that number. In a container that a user started
-/// without privileges, all that belongs to users it does not have, root among them, seems to belong
-/// to the overflow user.
+/// Whether this user namespace has a user of that number.
 bool is_mapped(uid_t user) {
   std::ifstream map("/proc/self/uid_map");
-  bool any = false;
-  for (uint64_t inside = 0, outside = 0, count = 0; map >> inside >> outside >> count; any = true) {
+  if (!map.is_open()) return true;  // it cannot be asked; outside of containers all are
+  for (uint64_t inside = 0, outside = 0, count = 0; map >> inside >> outside >> count;) {
     if (user >= inside && user - inside < count) return true;
   }
-  return !any;
+  return false;
 }
 
 bool is_trusted(uid_t owner) {
-  if (owner == 0 || owner == ::geteuid()) return true;
-  uid_t overflow = 65534;
-  std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;
-  return owner == overflow && !is_mapped(overflow);
+  return owner == 0 || owner == ::geteuid() || is_any_unmapped_user(owner);
 }
 
 /// A group that has the user's name and no other members, as Debian and Red Hat give to each user.
@@ -122,6 +117,12 @@ void make_own_directory(const std::string& path) {
 }
 
 }  // namespace
+
+bool is_any_unmapped_user(uid_t user) {
+  uid_t overflow = 65534;
+  std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;
+  return user == overflow && !is_mapped(overflow);
+}
 
 std::string why_not_mine(const std::string& path) {
   const std::string real = real_path(path);

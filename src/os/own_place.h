@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 namespace stoker {
+
+/// Whether this number stands for all users that this user namespace does not have: two files that
+/// have it as their owner need not have the same one. In a container that a user started without
+/// privileges, all that belongs to such users, root among them, seems to belong to the overflow
+/// user.
+bool is_any_unmapped_user(uid_t user);
 
 /// Why another user could replace the directory `path`, or something in it: "/scratch belongs to
 /// eve (2003)". Empty where only this user and root can. Every component of its real path counts:

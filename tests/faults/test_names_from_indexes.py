@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import struct
+import subprocess
 
 import pytest
 from hostile_index import change_manifest, change_segment, index_of
@@ -330,6 +331,48 @@ def test_an_index_that_anybody_could_put_there(as_other_user, scratch, stoker_cl
     assert b"other.txt" not in next(packed.glob("*.tar")).read_bytes()
     result = stoker_cli("index", shard, "--json").json
     assert not result["directory"].startswith(str(scratch)), result
+
+
+@pytest.mark.parametrize("namespace", [["unshare", "-U"], ["unshare", "-Ur"]])
+def test_users_that_a_namespace_does_not_have(as_other_user, scratch, stoker_cli, namespace):
+    """In a container without privileges all other users have one number: that two files have it says nothing."""
+    owner, attacker, victim = 3001, 3002, 3003
+    if subprocess.run([*namespace, "true"], user=victim, group=victim, extra_groups=[], cwd="/").returncode != 0:
+        pytest.skip("this system does not let users make namespaces")
+    data = scratch / "data"
+    write_files(data, {"a.bin": b"right"})
+    data.chmod(0o1777)
+    write_files(scratch / "made", {"a.bin": b"wrong", "b.bin": b"more"})
+    stoker_cli("index", scratch / "made", "--where", "beside")
+    shutil.move(scratch / "made/.stoker", data / ".stoker")
+    for path in [data / ".stoker", *(data / ".stoker").rglob("*")]:
+        os.chown(path, attacker, attacker)
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    for path in [data, data / "a.bin"]:
+        os.chown(path, owner, owner)
+    home = scratch / "home"
+    home.mkdir()
+    os.chown(home, victim, victim)
+
+    def check() -> dict:
+        checked = subprocess.run(
+            [*namespace, as_other_user.program, "check", "--json", data],
+            user=victim, group=victim, extra_groups=[], cwd="/", capture_output=True,
+            env={"PATH": os.environ["PATH"], "HOME": str(home)},
+        )  # fmt: skip
+        assert checked.returncode == 0, checked.stderr
+        return json.loads(checked.stdout)
+
+    assert check()["samples"] == 1
+    # The one in the cache is the user's own, inside of the namespace and outside of it.
+    indexed = subprocess.run(
+        [*namespace, as_other_user.program, "index", "--json", data],
+        user=victim, group=victim, extra_groups=[], cwd="/", capture_output=True,
+        env={"PATH": os.environ["PATH"], "HOME": str(home)},
+    )  # fmt: skip
+    assert indexed.returncode == 0, indexed.stderr
+    assert str(home) in json.loads(indexed.stdout)["directory"]
+    assert check()["samples"] == 1
 
 
 def test_a_cache_that_somebody_else_has_made(as_other_user, scratch, shared):
