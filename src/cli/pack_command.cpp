@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>
@@ -152,7 +153,12 @@ std::string left_out(const PackResult& result, const Style& style) {
   }
   if (!result.unused.empty()) parts.push_back(unused_datasets(result.unused));
   if (!result.left_out.empty()) {
-    const std::string faults = format_count(result.left_out.size()) + " because of faults";
+    // A shard that is missing has nobody knows how many samples.
+    const bool by_sample = std::all_of(result.left_out.begin(), result.left_out.end(),
+                                       [](const Fault& fault) { return !fault.sample.empty(); });
+    const std::string faults = by_sample
+                                   ? format_count(result.left_out.size()) + " because of faults"
+                                   : counted(result.left_out.size(), "fault") + " of the source";
     parts.push_back(style.bad(faults) + ":");
   }
   if (parts.empty()) return "left out: nothing\n";

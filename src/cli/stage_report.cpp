@@ -115,8 +115,12 @@ std::string stage_report(const StageResult& result, const Style& style) {
   }
   if (!target.packed && copied > 0) text += payoff_line(target.payoff);
   if (!result.faults.empty()) {
-    text += style.bad(fmt::format("{} cannot be staged as indexed:",
-                                  counted(result.faults.size(), "sample"))) +
+    const bool by_sample = std::all_of(result.faults.begin(), result.faults.end(),
+                                       [](const Fault& fault) { return !fault.sample.empty(); });
+    text += style.bad(by_sample ? fmt::format("{} cannot be staged as indexed:",
+                                              counted(result.faults.size(), "sample"))
+                                : fmt::format("{} of the source, which the copy has too:",
+                                              counted(result.faults.size(), "fault"))) +
             "\n" + list_faults(result.faults, result.faults.size(), style);
   }
   if (!result.complete) {

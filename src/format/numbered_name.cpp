@@ -23,8 +23,8 @@ std::optional<uint64_t> to_number(std::string_view digits) {
 
 }  // namespace
 
-void find_series_gaps(const std::vector<std::string>& names, std::vector<Fault>& faults) {
-  constexpr size_t kFewestDigits = 5;
+void find_series_gaps(const std::vector<std::string>& names, std::vector<Fault>& faults,
+                      const SeriesNumbers& which) {
   struct Series {
     std::vector<uint64_t> numbers;
     bool padded = false;
@@ -33,7 +33,7 @@ void find_series_gaps(const std::vector<std::string>& names, std::vector<Fault>&
   for (const std::string_view name : names) {
     size_t end = name.find_last_of(kDigits) + 1;
     size_t begin = name.substr(0, end).find_last_not_of(kDigits) + 1;
-    while (end > 0 && end - begin < kFewestDigits) {
+    while (end > 0 && end - begin < which.fewest_digits) {
       end = begin == 0 ? 0 : name.substr(0, begin).find_last_of(kDigits) + 1;
       begin = name.substr(0, end).find_last_not_of(kDigits) + 1;
     }
@@ -48,8 +48,8 @@ void find_series_gaps(const std::vector<std::string>& names, std::vector<Fault>&
     const auto& [before, after, digits] = key;
     std::vector<uint64_t>& numbers = series.numbers;
     std::sort(numbers.begin(), numbers.end());
-    const uint64_t span = numbers.back() - numbers.front() + 1;
-    if (!series.padded || span > 2 * numbers.size()) continue;
+    const bool chosen = numbers.back() - numbers.front() >= 2 * numbers.size();
+    if (chosen || (which.padded && !series.padded)) continue;
     for (size_t i = 1; i < numbers.size(); ++i) {
       if (numbers[i] <= numbers[i - 1] + 1) continue;
       faults.push_back(missing_shards(before, digits, after, numbers[i - 1] + 1, numbers[i] - 1));

@@ -27,9 +27,16 @@ void find_gaps(const std::vector<std::string>& names,
                std::optional<NumberedName> (*parse)(std::string_view name),
                std::vector<Fault>& faults);
 
+/// Which numbers in names count shards.
+struct SeriesNumbers {
+  size_t fewest_digits = 5;
+  bool padded = true;  // one of them has a leading zero: others may be years, or sizes
+};
+
 /// The same for names that have a number, but not how many there are: "train-000003.h5". What comes
-/// before the first and after the last of a series cannot be known. Numbers that have no leading
-/// zero, or more gaps than shards, are no such series.
-void find_series_gaps(const std::vector<std::string>& names, std::vector<Fault>& faults);
+/// before the first and after the last of a series cannot be known. Where more shards of a series
+/// are missing than there are, they were chosen.
+void find_series_gaps(const std::vector<std::string>& names, std::vector<Fault>& faults,
+                      const SeriesNumbers& which = {});
 
 }  // namespace stoker

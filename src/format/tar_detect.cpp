@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
-#include <map>
-#include <tuple>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "dataset/inflating_file.h"
+#include "format/numbered_name.h"
 #include "format/shard_directory.h"
 #include "format/tar.h"
 #include "format/tar_header.h"
@@ -72,60 +70,28 @@ std::optional<Layout> detect_file(const Source& source) {
   return layout;
 }
 
-/// A name with a number in it: "train-000012.tar", or "train-00012-of-00128.tar".
-struct Numbered {
-  std::string_view before, digits, after;
-  std::optional<uint64_t> count;  // from "-of-00128"
-};
-
-std::optional<Numbered> find_number(std::string_view name) {
+/// Of "train-00012-of-00128.tar", whatever the number of digits.
+std::optional<NumberedName> find_number(std::string_view name) {
   constexpr std::string_view kDigits = "0123456789";
   constexpr std::string_view kOf = "-of-";
   const std::string_view stem = name.substr(0, name.size() - ending_of(name)->ending.size());
   const size_t end = stem.find_last_of(kDigits) + 1;
   if (end == 0) return std::nullopt;
   const size_t begin = stem.find_last_not_of(kDigits, end - 1) + 1;
-  Numbered numbered{name.substr(0, begin), name.substr(begin, end - begin), name.substr(end), {}};
-  if (!numbered.before.ends_with(kOf)) return numbered;
+  if (!stem.substr(0, begin).ends_with(kOf)) return std::nullopt;
   const size_t middle = begin - kOf.size();
-  const size_t first = stem.find_last_not_of(kDigits, middle - 1) + 1;
-  if (middle == 0 || first >= middle) return numbered;
-  uint64_t count = 0;
-  std::from_chars(numbered.digits.data(), numbered.digits.data() + numbered.digits.size(), count);
-  return Numbered{name.substr(0, first), name.substr(first, middle - first), name.substr(middle),
-                  count};
-}
-
-/// Shards that are numbered must be there without a gap; the names are sorted.
-void find_gaps(Layout& layout) {
-  struct Series {
-    uint64_t next = 0;
-    Numbered like;
+  const size_t first = stem.substr(0, middle).find_last_not_of(kDigits) + 1;
+  if (first >= middle) return std::nullopt;
+  NumberedName numbered{name.substr(0, first), name.substr(first, middle - first),
+                        name.substr(middle), 0, 0};
+  const auto to_number = [](std::string_view digits, uint64_t& number) {
+    return std::from_chars(digits.data(), digits.data() + digits.size(), number).ec == std::errc();
   };
-  const auto gap = [&](const Numbered& like, uint64_t first, uint64_t last) {
-    layout.faults.push_back(
-        missing_shards(like.before, like.digits.size(), like.after, first, last));
-  };
-  std::map<std::tuple<std::string_view, std::string_view, size_t>, Series> all;
-  for (const Part& part : layout.parts) {
-    const auto numbered = find_number(part.shard);
-    if (!numbered) continue;
-    const std::string_view digits = numbered->digits;
-    uint64_t number = 0;
-    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (parsed.ec != std::errc()) continue;
-    const auto [at, is_new] =
-        all.try_emplace({numbered->before, numbered->after, digits.size()}, Series{0, *numbered});
-    Series& series = at->second;
-    // Where a series begins is only known when it says how many there are.
-    const bool first = is_new && !numbered->count;
-    if (!first && number > series.next) gap(*numbered, series.next, number - 1);
-    series.next = number + 1;
+  if (!to_number(numbered.digits, numbered.number) ||
+      !to_number(stem.substr(begin, end - begin), numbered.count)) {
+    return std::nullopt;
   }
-  for (const auto& [key, series] : all) {
-    const uint64_t count = series.like.count.value_or(0);
-    if (series.next < count) gap(series.like, series.next, count - 1);
-  }
+  return numbered;
 }
 
 std::optional<Layout> detect_directory(const Source& source) {
@@ -138,11 +104,12 @@ std::optional<Layout> detect_directory(const Source& source) {
   layout.hidden = found.hidden;
   layout.unlisted = found.other_files;
   layout.faults = std::move(found.faults);
+  find_gaps(found.shards, find_number, layout.faults);
+  find_series_gaps(found.shards, layout.faults, {1, false});
   for (std::string& name : found.shards) {
     const Compression compression = ending_of(name)->compression;
     layout.parts.push_back({std::move(name), compression, 0, 0});
   }
-  find_gaps(layout);
   return layout;
 }
 

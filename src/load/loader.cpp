@@ -162,7 +162,7 @@ std::vector<Fault> missing_data(const std::vector<LoadSource>& sources,
   throw Error(ErrorKind::corrupt,
               text +
                   ": stoker check names all faults, stoker index looks again; on_error=\"skip\" "
-                  "loads what is there");
+                  "(stoker load --skip-bad) loads what is there");
 }
 
 }  // namespace

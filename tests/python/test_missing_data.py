@@ -121,3 +121,28 @@ def test_samples_that_are_left_out_are_counted(tmp_path):
         loader = stoker.Loader(dataset, 2, on_error="skip")
         assert sum(len(batch["sample"]) for batch in loader) == 2
         assert [fault["samples"] for fault in loader.stats()["bad"]] == [1]
+
+
+def test_commands_name_a_shard_that_is_missing(shards, stoker_cli, tmp_path):
+    """Each takes what is there and says how to go on; none gives a number of samples that it cannot know."""
+    gone = shards_of(shards)[1]
+    gone.unlink()
+    (tmp_path / "place").mkdir()
+    for command in (["check", shards], ["pack", shards, tmp_path / "out"], ["stage", shards, tmp_path / "place"]):
+        failed = stoker_cli(*command, status=1)
+        assert f"{gone.name} is missing" in failed.text and "1 fault" in failed.text
+        assert "1 sample" not in failed.text
+    failed = stoker_cli("load", shards, "--raw", "--epochs", "1", status=1)
+    assert f"{gone.name} is missing" in failed.stderr and "--skip-bad" in failed.stderr
+    assert gone.name in stoker_cli("load", shards, "--raw", "--epochs", "1", "--skip-bad").text
+    assert len(stoker.open(tmp_path / "out")) < COUNT
+
+
+def test_a_part_of_a_dataset_that_was_chosen(shards):
+    """Of a public dataset somebody fetched two shards of five: nothing is lost."""
+    first, last = shards_of(shards)[0], shards_of(shards)[4]
+    for path in shards_of(shards):
+        if path not in (first, last):
+            path.unlink()
+    loader = stoker.Loader(shards, 4)
+    assert 0 < sum(len(batch["sample"]) for batch in loader) < COUNT and loader.stats()["bad"] == []
