@@ -47,6 +47,7 @@ Json to_json(const Manifest& manifest) {
                                 {"shards", segment.shards},
                                 {"bytes", segment.bytes},
                                 {"header_crc", segment.header_crc}});
+    if (segment.faults) json["segments"].back()["faults"] = *segment.faults;
   }
   json["listed"] = manifest.listed;
   if (!manifest.unused.empty()) json["unused"] = manifest.unused;
@@ -87,6 +88,9 @@ Manifest from_json(const Json& json, const std::string& path) {
         {inner_name(name_from_json(entry.at("file").get<std::string>()), path),
          checked<uint64_t>(entry.at("samples")), checked<uint64_t>(entry.at("shards")),
          checked<uint64_t>(entry.at("bytes")), checked<uint32_t>(entry.at("header_crc"))});
+    if (entry.contains("faults")) {
+      manifest.segments.back().faults = checked<uint64_t>(entry.at("faults"));
+    }
   }
   check_counts(manifest, path);
   manifest.listed = json.at("listed").get<bool>();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,13 @@ namespace stoker {
 
 /// What a manifest says about one segment.
 struct SegmentEntry {
-  std::string file;  // name beside the manifest
+  std::string file;  // name next to the manifest
   uint64_t samples = 0;
   uint64_t shards = 0;  // shards that begin in it
   uint64_t bytes = 0;   // of the fields that are stored
   uint32_t header_crc = 0;
+  /// How many faults it names; nothing in manifests of earlier versions.
+  std::optional<uint64_t> faults = std::nullopt;
 };
 
 /// The list of segments that make up an index, and what they have in common. Replaced by rename,

@@ -45,6 +45,7 @@ std::vector<Fault> recorded_faults(const Index& index) {
   for (const Fault& fault : manifest.missing) add(fault, faults);
   if (manifest.faults == manifest.missing.size() || !manifest.origin.empty()) return faults;
   for (const SegmentEntry& entry : manifest.segments) {
+    if (entry.faults == 0) continue;
     // Each is closed again: there may be more than files can be open.
     const Segment segment((std::filesystem::path(index.directory()) / entry.file).string());
     for (Fault fault : segment.faults()) {

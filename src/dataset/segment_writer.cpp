@@ -446,6 +446,7 @@ SegmentEntry SegmentWriter::write(const std::string& directory, const std::strin
 
   const std::vector<std::byte> front = tables.front(samples(), depth, entry.header_crc);
   entry.file = fmt::format("{}.{:08x}.seg", stem, entry.header_crc);
+  entry.faults = faults_.size();
   OutputFile file(directory + "/" + entry.file, access);
   file.write(front);
   for (const Bytes piece : tables.pieces()) file.write(piece);

@@ -281,6 +281,7 @@ SegmentEntry entry_of(const std::string& path, const Segment& segment) {
   entry.file = fs::path(path).filename().string();
   entry.samples = segment.samples();
   entry.header_crc = segment.header_crc();
+  entry.faults = segment.faults().size();
   for (uint32_t i = 0; i < segment.shard_count(); ++i) {
     if (begins(segment.shard(i))) ++entry.shards;
   }

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datasets of which a part is missing: open() warns and names it, a Loader raises, or counts it where it was told to."""
 
+import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 import stoker
+from hostile_index import change_manifest
 from samples import noise, shards_of, write_files
 from tar_bytes import END, member
 from tfrecord_bytes import example, record
@@ -146,3 +148,25 @@ def test_a_part_of_a_dataset_that_was_chosen(shards):
             path.unlink()
     loader = stoker.Loader(shards, 4)
     assert 0 < sum(len(batch["sample"]) for batch in loader) < COUNT and loader.stats()["bad"] == []
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_faults_are_found_without_the_other_segments(tmp_path, earlier):
+    """The manifest says which segments have some; those of earlier versions did not."""
+    for i in range(5):
+        kind = b"2" if i == 3 else b"0"
+        members = [member(b"a%d.bin" % i, b"1"), member(b"b%d.bin" % i, b"", kind=kind), END]
+        write_files(tmp_path / "d", {f"{i:05d}.tar": b"".join(members)})
+    stoker.index(tmp_path / "d", where="beside")
+    index = tmp_path / "d/.stoker"
+    manifest = json.loads((index / "manifest.json").read_text())
+    assert sorted(segment["faults"] for segment in manifest["segments"]) == [0, 0, 0, 0, 1]
+    if earlier:
+        change_manifest(index, lambda manifest: [segment.pop("faults") for segment in manifest["segments"]])
+    else:
+        for segment in manifest["segments"]:
+            if segment["faults"] == 0:
+                (index / segment["file"]).unlink()
+    with pytest.warns(stoker.FaultWarning, match="b3"):
+        dataset = stoker.open(tmp_path / "d")
+    assert [(fault.sample, fault.samples) for fault in dataset.faults] == [("b3", 1)]
