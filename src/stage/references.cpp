@@ -235,7 +235,8 @@ std::vector<Reference> live_references(const SafeDirectory& place, uid_t owner) 
         }
       }
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::permission) throw;  // not of our group: needs nothing of ours
+      // Not of our group: needs nothing of ours. Or just removed, by a process that cleans up.
+      if (error.kind() != ErrorKind::permission && error.kind() != ErrorKind::not_found) throw;
     }
   }
   return found;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -49,6 +50,21 @@ TEST_F(References, AJobsOwnIsThatOfWhoeverMadeIt) {
   EXPECT_TRUE(first.made(of_job));
   EXPECT_FALSE(second.made(of_job));
   EXPECT_FALSE(first.made({::geteuid(), "other", "job,77", ""}));
+}
+
+TEST_F(References, ThreadedCleaningMeanwhileIsNoFailure) {
+  std::atomic<bool> over{false};
+  std::jthread cleaning([&] {
+    while (!over) {
+      const std::string user = place_.path() + "/" + directory_of_user(::geteuid());
+      ::mkdir((user + "/refs").c_str(), 0700);
+      ::rmdir((user + "/refs").c_str());
+      ::rmdir(user.c_str());
+      ::mkdir(user.c_str(), 0700);
+    }
+  });
+  for (int i = 0; i < 3000; ++i) EXPECT_NO_THROW((void)live_references(place_, ::geteuid()));
+  over = true;
 }
 
 TEST_F(References, ARunOfAJobEndsBeforeTheJob) {
