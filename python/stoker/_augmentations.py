@@ -281,7 +281,7 @@ def _finish_options(
     """How a picture is handed out."""
     dtype = to_dtype or ToDtype("uint8")
     if normalize is not None and dtype.dtype == "uint8":
-        raise ValueError("Normalize: should come behind ToDtype('float32', scale=True); uint8 cannot be normalized")
+        raise ValueError("Normalize: should come after ToDtype('float32', scale=True); uint8 cannot be normalized")
     given = normalize._step() if normalize else {}
     return {
         "dtype": dtype.dtype,

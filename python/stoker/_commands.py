@@ -72,7 +72,7 @@ def pack(
     shuffle: put the samples in a random order, the same for the same seed.
     split: {"train": 0.9, "val": 0.1} or "train=0.9,val=0.1": one dataset per name, chosen by a hash of the key.
     include, exclude: globs over keys and file names.
-    limit: at most so many samples, counted behind the filters.
+    limit: at most so many samples, counted after the filters.
     list: for a folder, a CSV or JSON-lines file that names the files and gives further columns.
     lossy: leave out fields that the format cannot store, instead of raising an error.
     compress: compress what is stored, where the format can.

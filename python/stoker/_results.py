@@ -226,7 +226,7 @@ class CheckResult:
     #: Samples by class, in the order of the labels.
     classes: dict[str, int]
     hidden: int
-    #: Files left alone: the list does not name them, or they lie beside the shards.
+    #: Files left alone: the list does not name them, or they are next to the shards.
     unlisted: int
     #: Datasets of an HDF5 file that are not read, because they are of another length or in another group: "mean (3)".
     unused: tuple[str, ...]

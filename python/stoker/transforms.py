@@ -255,7 +255,7 @@ def _sorted(transforms: Sequence[Transform]) -> tuple[dict[str, list[Any]], list
             functions.append(transform)  # type: ignore[arg-type]
             continue
         if functions:
-            raise ValueError(f"transforms: {transform!r} behind a Python function: put it before, or into the function")
+            raise ValueError(f"transforms: {transform!r} after a Python function: put it before, or into the function")
         if found is None:
             raise ValueError(f"transforms: {transform!r} comes too late; the order is: {_ORDER}")
         at = found
@@ -291,7 +291,7 @@ def _recipe(transforms: Sequence[Transform], layout: Literal["NHWC", "NCHW"], cl
 
 def _classes(mixing: list[MixUp | CutMix], to_dtype: ToDtype | None, known: int) -> int:
     if any(isinstance(one, MixUp) for one in mixing) and (to_dtype is None or to_dtype.dtype == "uint8"):
-        raise ValueError("MixUp: should come behind ToDtype('float32', scale=True); uint8 cannot be mixed")
+        raise ValueError("MixUp: should come after ToDtype('float32', scale=True); uint8 cannot be mixed")
     given = {one.num_classes for one in mixing if one.num_classes is not None}
     if len(given) > 1:
         raise ValueError(f"num_classes: {sorted(given)} differ")

@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 1> kPositionals = {"DATASET"};
 constexpr std::array kOptions = {
     Option{"--full", "", "read every byte and record checksums (default: structure only)"},
     Option{"--where", "PLACE",
-           "beside: in .stoker beside the data; cache: in your cache\n"
+           "beside: in .stoker next to the data; cache: in your cache\n"
            "(default: beside where that can be written)"},
     kRowIndexOption,
     kJobsOption,
@@ -99,7 +99,7 @@ constinit const Command kIndexCommand = {
     .summary = "give an existing dataset random access without rewriting it",
     .positionals = kPositionals,
     .description =
-        "Finds where every sample of DATASET lies (a folder, shards in a directory, or one shard)\n"
+        "Finds where every sample of DATASET is (a folder, shards in a directory, or one shard)\n"
         "and records it in an index, which opens in an instant. Shards are not changed. Run "
         "again,\n"
         "it looks only at what is new or has changed.\n",

@@ -248,7 +248,7 @@ std::string counted_shards(uint64_t count, std::string_view format) {
 
 std::string unlisted_files(uint64_t count, std::string_view format) {
   return counted(count, "file") +
-         (format == "folder" ? " that the list does not name" : " beside the shards");
+         (format == "folder" ? " that the list does not name" : " next to the shards");
 }
 
 std::string unused_datasets(const std::vector<std::string>& unused) {

@@ -36,7 +36,7 @@ constexpr std::array kOptions = {
            "samples stay where they are when data is added"},
     Option{"--include", "GLOB", "only samples whose key or file names match; may be repeated"},
     Option{"--exclude", "GLOB", "leave matching ones out; may be repeated, wins over --include"},
-    Option{"--limit", "N", "at most N samples, counted behind the filters"},
+    Option{"--limit", "N", "at most N samples, counted after the filters"},
     kListOption,
     Option{"--lossy", "", "leave out fields that the format cannot store"},
     Option{"--compress", "NAME", "compress what is stored, where the format can"},

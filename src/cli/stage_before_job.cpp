@@ -68,7 +68,7 @@ std::string submitted_text(const std::string& transfer, const std::optional<std:
                      "next: sbatch --dependency=afterok:{} --kill-on-invalid-dep=yes "
                      "TRAIN.sh   begins when the dataset is there\n",
                      transfer);
-  text += fmt::format("in that job: stoker stage {} {} --json   says where it lies\n",
+  text += fmt::format("in that job: stoker stage {} {} --json   says where it is\n",
                       shell_quoted(dataset), shell_quoted(place));
   return text;
 }

@@ -201,7 +201,7 @@ void ArrowLeaf::find_array(uint64_t row, FoundField& found) {
         range = {one.begin, one.begin + length * (range.end - range.begin)};
       }
     }
-    if (range.end > child.rows) corrupt("a list reaches behind its elements");
+    if (range.end > child.rows) corrupt("a list reaches beyond its elements");
     level = &child;
   }
   require_valid(*level, range);
@@ -237,7 +237,7 @@ void ArrowLeaf::find_strings(uint64_t row, FoundField& found) {
     range = interval_at(column_, row, child.rows);
     take(elements_taken_, range.end - range.begin, child.rows);
   }
-  if (range.end > child.rows) corrupt("a list reaches behind its elements");
+  if (range.end > child.rows) corrupt("a list reaches beyond its elements");
   require_valid(child, range);
   std::vector<Bytes> values;
   for (uint64_t i = range.begin; i < range.end; ++i) {

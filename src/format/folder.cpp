@@ -60,8 +60,11 @@ void refuse_datasets(const Source& source, const FolderTree& tree) {
   }
   if (datasets.size() > 4) names += ", …";
   throw Error(ErrorKind::usage,
-              fmt::format("{} holds {} dataset{}: {}; name one of them", printable(source.root),
-                          datasets.size(), datasets.size() == 1 ? "" : "s", names));
+              datasets.size() == 1
+                  ? fmt::format("{} is not a dataset itself, but {} is: name that one",
+                                printable(source.root), names)
+                  : fmt::format("{} holds {} datasets: {}; name one of them",
+                                printable(source.root), datasets.size(), names));
 }
 
 /// Whether some file, or column of the list, says what the label is.

@@ -207,11 +207,11 @@ class Walk {
     const bool directory = info->kind == FileKind::directory;
     const fs::path real = fs::canonical(absolute(path), failed);
     if (failed || !is_inside(real)) {
-      refuse("which lies outside the folder");
+      refuse("which is outside the folder");
     } else if (!directory) {
       return add_file(listing, name);
     } else if (lies_in(listing.path, *info)) {
-      refuse("a directory that it lies in itself: following it would never end");
+      refuse("a directory that it is in itself: following it would never end");
     } else {
       listing.children.push_back({std::string(name), true, info->device, info->inode});
       return;

@@ -201,8 +201,8 @@ TEST_F(FolderWalk, NamesLinksThatLeadOut) {
   ASSERT_EQ(tree.faults.size(), 5U);
   EXPECT_EQ(tree.faults[0].shard, "a/2.jpg");
   EXPECT_EQ(tree.faults[0].cause,
-            "is a link to '../../root2/x.jpg', which lies outside the folder");
-  EXPECT_EQ(tree.faults[1].cause, "is a link to '../root2', which lies outside the folder");
+            "is a link to '../../root2/x.jpg', which is outside the folder");
+  EXPECT_EQ(tree.faults[1].cause, "is a link to '../root2', which is outside the folder");
   EXPECT_EQ(tree.faults[2].cause, "is a link to 'nowhere', which does not exist");
   EXPECT_EQ(tree.faults[3].cause, "is a link to 'd.jpg', which leads in a circle");
   EXPECT_EQ(tree.faults[4].cause, "is a link to '/dev/null', a device, not a file");

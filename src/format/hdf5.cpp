@@ -149,7 +149,7 @@ class Hdf5Scan {
   void show(Hdf5Column& column) {
     if (!sink_.takes_views()) {
       throw Error(ErrorKind::unsupported,
-                  fmt::format("each sample lies in {} pieces, because its chunks are cut across "
+                  fmt::format("each sample is in {} pieces, because its chunks are cut across "
                               "its inner dimensions: read it through `stoker pack`, or rechunk it "
                               "(h5repack -l CHUNK=…) so that a chunk holds whole samples",
                               column.pieces()));

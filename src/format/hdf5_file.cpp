@@ -186,7 +186,7 @@ void Hdf5File::compare_end(uint64_t offset, uint64_t base, uint64_t stated_end) 
                      "the file has {}",
                      end, bytes_.size())});
   } else {
-    notes_.push_back({end, fmt::format("{} bytes behind the end that the superblock states: the "
+    notes_.push_back({end, fmt::format("{} bytes after the end that the superblock states: the "
                                        "file was not closed by its writer, or something was "
                                        "appended",
                                        bytes_.size() - end)});

@@ -238,7 +238,7 @@ std::string LmdbFile::find_big_value(uint64_t number, LmdbEntry& entry) {
   const auto lost = [&](std::string_view why) {
     return fmt::format("its value in page {} {}", number, why);
   };
-  if (bytes.empty()) return lost("lies behind the end of the file: truncated or damaged");
+  if (bytes.empty()) return lost("is beyond the end of the file: truncated or damaged");
   const auto head = load<LmdbPageHead>(bytes.data());
   if (head.number != number || (head.flags & ~kLmdbDirty) != kLmdbOverflow) {
     return lost("is not there: the page is damaged or another's");

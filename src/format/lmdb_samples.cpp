@@ -59,7 +59,7 @@ void LmdbSamples::LeftOut::add(std::string_view key, uint64_t at) {
 void LmdbSamples::add(const LmdbEntry& entry) {
   if ((entry.flags & kLmdbManyValues) != 0) return many_values_.add(entry.key, entry.node);
   if ((entry.flags & kLmdbSubTree) != 0) {
-    return fault(entry.node, entry.key, "is a database within the database, beside values");
+    return fault(entry.node, entry.key, "is a database within the database, among values");
   }
   if (entry.key.starts_with("__")) return sink_.hidden(entry.node);  // "__len__", "__keys__"
   if (gather(entry)) return;

@@ -123,7 +123,7 @@ bool ParquetColumn::next_flat(FoundField& found) {
     lost_ = left_;
     left_ = 0;
     throw Error(error.kind(),
-                fmt::format("{}; the {} rows behind it have no value of it", error.what(), lost_));
+                fmt::format("{}; the {} rows after it have no value of it", error.what(), lost_));
   }
   if (plan_.use == ParquetUse::number) {
     number(stored, found);

@@ -195,7 +195,7 @@ void parse_column_metadata(ThriftStruct fields, uint64_t file_end, ParquetChunk&
   }
   chunk.begin = dictionary != 0 ? std::min(data, dictionary) : data;
   if (chunk.begin > file_end || size > file_end - chunk.begin) {
-    corrupt(fmt::format("a column of {} bytes at {}, behind the end of the data at {}", size,
+    corrupt(fmt::format("a column of {} bytes at {}, beyond the end of the data at {}", size,
                         chunk.begin, file_end));
   }
   chunk.end = chunk.begin + size;

@@ -278,7 +278,7 @@ void TarScan::check_tail() {
                                     [](std::byte byte) { return byte != std::byte{0}; });
     if (found != bytes.end()) {
       return fault(stream_.offset() + (found - bytes.begin()),
-                   "bytes behind the end-of-archive marker are not zero: what follows is not "
+                   "bytes after the end-of-archive marker are not zero: what follows is not "
                    "read");
     }
     if (bytes.size() < kTailStep) return;

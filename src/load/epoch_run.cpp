@@ -268,7 +268,7 @@ void EpochRun::replace_row(RowMaker& maker, uint64_t batch, uint64_t row, Loaded
       continue;
     }
   }
-  throw Error(why.kind(), fmt::format("{}; and nothing behind it can take its place", why.what()),
+  throw Error(why.kind(), fmt::format("{}; and nothing after it can take its place", why.what()),
               why.os_error());
 }
 

@@ -27,12 +27,12 @@ void check_paths(const std::string& source, const DatasetPaths& from,
   const fs::path read = from.file.empty() ? fs::path(from.root) : fs::path(from.root) / from.file;
   if (is_inside(destination.root, read)) {
     throw Error(ErrorKind::usage,
-                fmt::format("{}: lies inside the source {}: choose a destination outside of it",
+                fmt::format("{}: is inside the source {}: choose a destination outside of it",
                             printable(destination.root), printable(source)));
   }
   if (is_inside(read, destination.root)) {
     throw Error(ErrorKind::usage,
-                fmt::format("{}: the source {} lies inside it: choose another destination",
+                fmt::format("{}: the source {} is inside it: choose another destination",
                             printable(destination.root), printable(source)));
   }
   if (fs::exists(destination.root) && !fs::is_directory(destination.root)) {

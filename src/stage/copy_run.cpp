@@ -298,7 +298,7 @@ void CopyRun::make_index(const SafeDirectory& part, const std::string& name) {
     for (const size_t shard : differing) copy_.done.remove(number_name(shard));
     throw Error(
         ErrorKind::corrupt,
-        fmt::format("{}/{}: what lies there is not what was written: run again to copy it "
+        fmt::format("{}/{}: what is there is not what was written: run again to copy it "
                     "anew, and if that happens again, choose another place",
                     printable(copy_.data.path()), printable(shards_[differing.front()].path)));
   }

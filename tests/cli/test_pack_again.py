@@ -139,5 +139,5 @@ def test_long_names_of_sources_and_splits(stoker_cli, tmp_path):
 def test_files_beside_shards_are_counted(stoker_cli, tmp_path):
     write_files(tmp_path / "d", {"x.tar": simple_tar({b"a.jpg": b"1"}), "photo.png": b"2", "labels.csv": b"3"})
     finished = stoker_cli("pack", tmp_path / "d", tmp_path / "out")
-    assert "2 files beside the shards" in finished.stdout
+    assert "2 files next to the shards" in finished.stdout
     assert stoker_cli("index", tmp_path / "d", "--json").json["unlisted"] == 2

@@ -105,7 +105,7 @@ def test_all_of_it_is_bad(tmp_path):
     with pytest.raises(stoker.UnsupportedError, match="not one sample of this epoch could be loaded; the first: .*sample 'a/"):
         list(loader)
     assert len(loader.stats()["bad"]) == 50
-    with pytest.raises(stoker.UnsupportedError, match="nothing behind it can take its place"):
+    with pytest.raises(stoker.UnsupportedError, match="nothing after it can take its place"):
         list(stoker.Loader(tmp_path / "packed", 8, RECIPE, on_error="replace"))
 
 

@@ -149,7 +149,7 @@ def test_python_functions_that_misbehave(dataset):
         list(stoker.Loader(dataset, 8, [Resize((6, 5)), lambda picture: np.zeros(next(sizes))]))
     with pytest.raises(TypeError, match="should be the batch"):
         list(stoker.Loader(dataset, 8, [Resize((6, 5)), PerBatch(lambda batch: None)]))
-    with pytest.raises(ValueError, match="behind a Python function"):
+    with pytest.raises(ValueError, match="after a Python function"):
         stoker.Loader(dataset, 8, [np.copy, Resize((6, 5))])
 
 
