@@ -2,6 +2,7 @@
 """Storage that fails for a moment (EIO): what could not be read is left out, named, and tried again by the next run of the
 same command. A file that is damaged is not."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -58,6 +59,17 @@ def test_the_result_is_that_of_an_undisturbed_run(stoker_cli, source, tmp_path, 
     )
     assert first.keys() == second.keys()
     assert all(first[name] == second[name] for name in first if name.name != "manifest.json")
+
+
+@pytest.mark.parametrize("form", ["tar", "tfrecord", "hdf5", "arrow", "lmdb"])
+def test_an_error_while_the_format_is_detected_leaves_nothing(stoker_cli, source, tmp_path, failing_reads, form):
+    stoker_cli("pack", source, tmp_path / "first", "--to", form)
+    shutil.rmtree(tmp_path / "first/.stoker")
+    pack = ["pack", tmp_path / "first", tmp_path / "second"]
+    failed = stoker_cli(*pack, status=1, env={**failing_reads, "FAIL_READS": str(tmp_path / "first")})
+    assert "Input/output error" in failed.text
+    again = stoker_cli(*pack, "--json")
+    assert (again.json["samples"], again.json["left_out"]) == (len(FILES), [])
 
 
 def test_damage_is_not_tried_again(stoker_cli, tmp_path):
