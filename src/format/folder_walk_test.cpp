@@ -200,8 +200,7 @@ TEST_F(FolderWalk, NamesLinksThatLeadOut) {
   EXPECT_EQ(paths_of(tree.files), std::vector<std::string>{"a/1.jpg"});
   ASSERT_EQ(tree.faults.size(), 5U);
   EXPECT_EQ(tree.faults[0].shard, "a/2.jpg");
-  EXPECT_EQ(tree.faults[0].cause,
-            "is a link to '../../root2/x.jpg', which is outside the folder");
+  EXPECT_EQ(tree.faults[0].cause, "is a link to '../../root2/x.jpg', which is outside the folder");
   EXPECT_EQ(tree.faults[1].cause, "is a link to '../root2', which is outside the folder");
   EXPECT_EQ(tree.faults[2].cause, "is a link to 'nowhere', which does not exist");
   EXPECT_EQ(tree.faults[3].cause, "is a link to 'd.jpg', which leads in a circle");
