@@ -68,8 +68,7 @@ class Segment {
   uint64_t samples() const { return header_.samples; }
   Depth depth() const { return header_.depth; }
   uint32_t header_crc() const { return header_.crc; }
-  /// When its file was written, as it was opened.
-  int64_t written_ns() const { return written_ns_; }
+  int64_t written_ns() const { return written_ns_; }  // of the file that was opened
 
   /// Fields in the order of this segment; read on first use.
   const std::vector<Field>& fields() const { return meta().fields; }
