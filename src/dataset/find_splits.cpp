@@ -222,8 +222,12 @@ std::string only_data_directory(FileSystem& files, const std::string& root) {
   if (only.empty() || !described) return {};
   const std::string directory = root + "/" + only;
   if ((is_split_name(only) && above.images == 0) || holds_shards(files, directory)) return only;
-  if (only != "data" || above.images > 0) return {};
+  if (above.images > 0) return {};
   const Listing below = list_visible(files, directory);
+  if (splits_of_directories(below.directories).size() > 1) return only;
+  if (only != "data") return {};
+  const bool classes = below.directories.size() > 1 && below.files.empty() && below.images == 0;
+  if (classes) return only;
   const bool arrays = below.directories.empty() && below.images == 0 && below.shards > 0 &&
                       below.shards == below.files.size();
   return arrays ? only : std::string();

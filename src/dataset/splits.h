@@ -34,8 +34,9 @@ std::vector<Split> find_splits(FileSystem& files, const std::string& root);
 /// The one that `name` means; null: none.
 const Split* find_split(const std::vector<Split>& splits, std::string_view name);
 /// The sub-directory that is meant by the directory: the only one that holds something, apart from
-/// those that describe a dataset (`assets/`), where it is a split ("train") or holds shards: "data"
-/// in a repository of the Hugging Face hub, "3.0.1" of TensorFlow Datasets. Empty: none.
+/// those that describe a dataset (`assets/`), where it is a split ("train"), has splits, or holds
+/// shards: "data" in a repository of the Hugging Face hub, "3.0.1" of TensorFlow Datasets. So is
+/// "data" with classes in it. Empty: none.
 std::string only_data_directory(FileSystem& files, const std::string& root);
 
 /// Whether a name is that of a file with many samples in it, by its ending.

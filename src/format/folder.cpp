@@ -215,7 +215,7 @@ class FolderScan {
 std::optional<Layout> detect_folder(const Source& source) {
   if (!source.file.empty()) return std::nullopt;
   FolderTree tree = walk_folder(source);
-  if (source.list.empty() && source.split != kAllSplits) refuse_other_layouts(source, tree);
+  if (source.list.empty()) refuse_other_layouts(source, tree);
   Layout layout;
   layout.files = std::move(tree.files);
   layout.faults = std::move(tree.faults);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -68,6 +70,21 @@ std::vector<std::string> paths_of(const Source& source, std::vector<std::string>
   return names;
 }
 
+/// Sub-directories with splits of their own, as `bottle/train` and `bottle/test`.
+std::vector<std::string> with_splits(const FolderTree& tree) {
+  std::map<std::string, std::set<std::string>> below;
+  for (const std::string& path : tree.files.directories) {
+    const size_t top = path.find('/');
+    if (top == path.npos) continue;
+    below[path.substr(0, top)].insert(path.substr(top + 1, path.find('/', top + 1) - top - 1));
+  }
+  std::vector<std::string> found;
+  for (const auto& [top, names] : below) {
+    if (splits_of_directories({names.begin(), names.end()}).size() > 1) found.push_back(top);
+  }
+  return found;
+}
+
 }  // namespace
 
 void refuse_other_layouts(const Source& source, const FolderTree& tree) {
@@ -87,13 +104,16 @@ void refuse_other_layouts(const Source& source, const FolderTree& tree) {
     datasets.insert(datasets.end(), indexed.begin(), indexed.end());
     std::sort(datasets.begin(), datasets.end());
   }
-  if (!datasets.empty()) {
+  const bool nothing_else = others.empty() && root.others == 0 && root.shards == 0;
+  const bool all = source.split == kAllSplits;
+  if (!datasets.empty() && (nothing_else || !all)) {
     std::string what =
         fmt::format("holds {} dataset{}: {}", datasets.size(), datasets.size() == 1 ? "" : "s",
                     names_of_directories(paths_of(source, datasets)));
     if (!others.empty()) what += fmt::format(", next to {}", names_of_directories(others));
     ask(source, what + (datasets.size() == 1 ? "; name it" : "; name one of them"));
   }
+  if (all) return;
   if (root.shards > 0 && !names.empty()) {
     ask(source, fmt::format("holds {} with many samples, such as {}, next to sub-directories: {}; "
                             "name the file or the sub-directory that is meant, or {}::{} for a "
@@ -101,6 +121,13 @@ void refuse_other_layouts(const Source& source, const FolderTree& tree) {
                             root.shards == 1 ? "a file" : fmt::format("{} files", root.shards),
                             printable(join_path(source.root, shard)), names_of_directories(names),
                             printable(source.root), kAllSplits));
+  }
+  if (const std::vector<std::string> several = with_splits(tree); !several.empty()) {
+    ask(source,
+        fmt::format("has sub-directories with splits of their own: {}; name one of them, or "
+                    "{}::{} to take all sub-directories as classes",
+                    names_of_directories(paths_of(source, several)), printable(source.root),
+                    kAllSplits));
   }
   if (names.size() == 1 && root.others == 0) {
     refuse_unread_directory({join_path(source.root, names[0]), "", "", source.file_system});

@@ -9,8 +9,9 @@ namespace stoker {
 // say that it is the right one.
 
 /// Throws Error where a directory holds datasets rather than samples: sub-directories of shards, as
-/// `pack --split` and the Hugging Face hub have them, shards next to sub-directories, or a single
-/// sub-directory of a kind that is not read.
+/// `pack --split` and the Hugging Face hub have them, shards next to sub-directories,
+/// sub-directories with splits of their own, or a single one of a kind that is not read. Where
+/// there is nothing but shards, ::all is no reason to take them for samples.
 void refuse_other_layouts(const Source& source, const FolderTree& tree);
 
 /// Throws Error where sub-directories are parts of samples rather than classes, by their names:

@@ -279,6 +279,18 @@ void ask_for_split(const Source& source, const ArrayFile& file) {
                                             path, list, path, choices.front().second));
 }
 
+/// Throws Error where an archive of splits has no array that can be read: all of them compressed.
+void refuse_compressed(const Source& source, const ArrayFile& file) {
+  if (!file.archive || !file.arrays.empty() || file.faults.empty()) return;
+  std::vector<std::string> names;
+  for (const Fault& fault : file.faults) names.emplace_back(stem_of(fault.field));
+  if (source.inner.empty() && group_by_split(names).empty()) return;  // may be a sample
+  const Fault& first = file.faults.front();
+  throw Error(ErrorKind::unsupported,
+              fmt::format("{}: {} {}", printable(source.root + "/" + file.path),
+                          printable(first.field), first.cause));
+}
+
 std::optional<Layout> detect_file(const Source& source) {
   const auto info = source.file_system->info(source.root + "/" + source.file, true);
   if (!info || info->kind != FileKind::file) return std::nullopt;
@@ -344,6 +356,7 @@ std::optional<Layout> detect_directory(const Source& source) {
     }
   }
   if (groups.empty()) return std::nullopt;
+  refuse_compressed(source, groups.begin()->second.front());
   ask_for_split(source, groups.begin()->second.front());
   if (!are_dataset(groups)) return std::nullopt;
   choose_set(source, groups);

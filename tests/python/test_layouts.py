@@ -55,14 +55,15 @@ def rows(count: int, *shape: int) -> bytes:
     return npy(np.zeros((count, *shape), "uint8"))
 
 
-def npz(**arrays: int) -> bytes:
+def npz(save=np.savez, **arrays: int) -> bytes:
     """Arrays of so many rows."""
     buffer = io.BytesIO()
-    np.savez(buffer, **{name: np.zeros((count, 2), "uint8") for name, count in arrays.items()})
+    save(buffer, **{name: np.zeros((count, 2), "uint8") for name, count in arrays.items()})
     return buffer.getvalue()
 
 
 KERAS = {"mnist.npz": npz(x_train=6, y_train=6, x_test=3, y_test=3)}
+COMPRESSED = {"mnist.npz": npz(np.savez_compressed, x_train=6, y_train=6, x_test=3, y_test=3)}
 EQUAL = {"mnist.npz": npz(x_train=6, y_train=6, x_test=6, y_test=6)}
 HUB = {**files("data/train-{:05d}-of-00002.parquet", PARQUET), "data/test-00000-of-00001.parquet": PARQUET}
 LIBRI = "{}/19/198/19-198-000{{}}.flac"
@@ -132,6 +133,20 @@ LAYOUTS = {
     "train alone, table": ({**files("train/{}.jpg", JPEG, 3), "train.csv": b"id,label\n"}, "", opens("folder", 3, [])),
     "train alone, photos at the top": ({**files("train/{}.jpg", JPEG, 3), "a.jpg": JPEG}, "", opens("folder", 4, ["train"])),
     "train of shards alone": (files("train/{:05d}.tar", TAR), "", opens("tar", 6)),
+    "splits of photos in data": ({**files("data/train/cat/{}.jpg", JPEG), **files("data/val/cat/{}.jpg", JPEG), "README.md": b""}, "", asks("train", "val")),
+    "splits of photos in data, one": ({**files("data/train/cat/{}.jpg", JPEG), **files("data/val/cat/{}.jpg", JPEG), "README.md": b""}, "::val", opens("folder", 2, ["cat"])),
+    "classes in data": ({**files("data/cat/{}.jpg", JPEG), **files("data/dog/{}.jpg", JPEG), "README.md": b""}, "", opens("folder", 4, ["cat", "dog"])),
+    "MVTec": (
+        {f"{kind}/{split}/good/{i}.png": PNG for kind in ("bottle", "cable") for split in ("train", "test") for i in range(2)},
+        "", says("splits of their own", "D/bottle, D/cable", "D::all"),
+    ),
+    "MVTec, one": (
+        {f"{kind}/{split}/good/{i}.png": PNG for kind in ("bottle", "cable") for split in ("train", "test") for i in range(2)},
+        "::cable::test", opens("folder", 2, ["good"]),
+    ),
+    "splits of shards, all": ({"train/a.parquet": PARQUET, "val/a.parquet": PARQUET}, "::all", says("2 datasets", "D/train", "D/val")),
+    "Hive": ({"year=2020/a.parquet": PARQUET, "year=2021/a.parquet": PARQUET}, "", says("2 datasets", "D/year=2020")),
+    "cache of the hub": ({"snapshots/0a1b/data/train-00000-of-00001.parquet": PARQUET, "refs/main": b"0a1b", "blobs/9f": PARQUET}, "", says("D/snapshots")),
     # Classes
     "a class called train": ({**files("train/{}.jpg", JPEG), **files("bus/{}.jpg", JPEG), **files("car/{}.jpg", JPEG)}, "", opens("folder", 6, ["bus", "car", "train"])),
     "classes called train and test": (
@@ -188,6 +203,8 @@ LAYOUTS = {
     "Keras, arrays": (KERAS, "/mnist.npz::x_test,y_test", opens("npy", 3)),
     "Keras, equal lengths": (EQUAL, "/mnist.npz", says("several splits", "D/mnist.npz::x_train,y_train")),
     "Keras, equal lengths, directory": (EQUAL, "", says("several splits", "D/mnist.npz::x_train,y_train")),
+    "Keras, compressed": (COMPRESSED, "", says("D/mnist.npz", "is compressed", "numpy.savez")),
+    "Keras, compressed, a split": (COMPRESSED, "::train", says("D/mnist.npz", "is compressed", "numpy.savez")),
     "archive with val_images": ({"a.npz": npz(images=6, labels=6, val_images=6, val_labels=6)}, "/a.npz", says("several splits", "val_images,val_labels (6); images,labels (6)")),
     "archives, one per sample": ({f"train_{i}.npz": npz(x=i + 1) for i in range(5)}, "", opens("npy", 15)),
     "MNIST of torchvision": (
