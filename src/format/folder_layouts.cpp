@@ -110,8 +110,14 @@ void refuse_other_layouts(const Source& source, const FolderTree& tree) {
     std::string what =
         fmt::format("holds {} dataset{}: {}", datasets.size(), datasets.size() == 1 ? "" : "s",
                     names_of_directories(paths_of(source, datasets)));
+    if (root.shards > 0) others.insert(others.begin(), shard);
     if (!others.empty()) what += fmt::format(", next to {}", names_of_directories(others));
-    ask(source, what + (datasets.size() == 1 ? "; name it" : "; name one of them"));
+    what += datasets.size() == 1 ? "; name it" : "; name one of them";
+    if (!nothing_else) {
+      what +=
+          fmt::format(", or {}::{} for a folder of all files", printable(source.root), kAllSplits);
+    }
+    ask(source, what);
   }
   if (all) return;
   if (root.shards > 0 && !names.empty()) {

@@ -171,8 +171,10 @@ TEST_F(Folder, AFolderOfDatasetsIsRefused) {
     detect();
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "/data holds 2 datasets: /data/train, /data/val, next to cat; name one of them");
+    EXPECT_STREQ(
+        error.what(),
+        "/data holds 2 datasets: /data/train, /data/val, next to cat; name one of them, or "
+        "/data::all for a folder of all files");
   }
   source_.split = "all";
   EXPECT_EQ(detect().classes.size(), 3U);
