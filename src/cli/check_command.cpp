@@ -50,7 +50,7 @@ int list_splits(const Arguments& arguments, const SeveralSplits& found) {
   const std::vector<SplitSize> sizes = sizes_of_splits(path, found, arguments.jobs());
   const bool json = arguments.flag(kJsonOption.name);
   print(json ? to_text(splits_document(found.what(), sizes))
-             : splits_report(path, sizes, Style::of_stdout()));
+             : splits_report(path, sizes, found.other_reading(), Style::of_stdout()));
   if (json) print_error(fmt::format("stoker: {}\n", found.what()));
   return kExitUsage;
 }

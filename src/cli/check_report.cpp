@@ -136,16 +136,16 @@ std::string comparison(const Comparison& found, const CheckOptions& options, con
 }  // namespace
 
 std::string splits_report(const std::string& path, const std::vector<SplitSize>& splits,
-                          const Style& style) {
+                          std::string_view other_reading, const Style& style) {
   const std::vector<Column> columns = {{"split"}, {"files", true}, {"bytes", true}, {"next"}};
   std::vector<std::vector<std::string>> rows;
   for (const SplitSize& split : splits) {
     rows.push_back({printable(split.name), format_count(split.files), format_bytes(split.bytes),
                     "stoker check " + shell_word(split.path)});
   }
-  return fmt::format("{}: {}, one per split\n\n{}\nnothing was verified: check one of them\n",
+  return fmt::format("{}: {}, one per split\n\n{}\nnothing was verified: check one of them{}\n",
                      style.bold(printable(path)), counted(splits.size(), "dataset"),
-                     table(columns, rows, style));
+                     table(columns, rows, style), other_reading);
 }
 
 std::string check_report(const CheckResult& result, const CheckOptions& options,

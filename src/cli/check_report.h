@@ -16,6 +16,6 @@ std::string check_report(const CheckResult& result, const CheckOptions& options,
 
 /// The same where it is several datasets: which, and what to run next.
 std::string splits_report(const std::string& path, const std::vector<SplitSize>& splits,
-                          const Style& style);
+                          std::string_view other_reading, const Style& style);
 
 }  // namespace stoker

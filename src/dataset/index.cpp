@@ -9,11 +9,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "dataset/index_trust.h"
+#include "dataset/split_words.h"
 #include "dataset/splits.h"
 #include "os/file_system.h"
 #include "os/node.h"
@@ -45,6 +47,26 @@ fs::path enter(const fs::path& directory, const std::string& name) {
   return fs::canonical(directory / name);
 }
 
+[[noreturn]] void refuse_split(const fs::path& directory, const std::string& name,
+                               const std::vector<Split>& splits) {
+  throw Error(ErrorKind::not_found,
+              fmt::format("{}::{}: no such split; there {} {}", printable(directory.string()),
+                          printable(name), splits.size() == 1 ? "is only" : "are",
+                          names_of_splits(directory.string(), splits)));
+}
+
+/// Goes to the only sub-directory with data, where there is one: `wanted` is what is named next.
+bool enter_data(fs::path& directory, const std::string& wanted) {
+  const std::string below = only_data_directory(real_file_system(), directory.string());
+  if (below.empty()) return false;
+  if (is_split_name(below) && split_word_of(below) != wanted) {
+    if (wanted == kAllSplits) return false;
+    if (is_split_word(wanted)) refuse_split(directory, wanted, {{below, below, {}, {}}});
+  }
+  directory = enter(directory, below);
+  return true;
+}
+
 /// Goes from a directory to the split of it that is meant, as far as that is named.
 void choose_split(fs::path& directory, DatasetPaths& paths) {
   FileSystem& files = real_file_system();
@@ -57,32 +79,27 @@ void choose_split(fs::path& directory, DatasetPaths& paths) {
       paths.inner = rest;
       continue;
     }
-    if (const std::string below = only_data_directory(files, directory.string()); !below.empty()) {
-      directory = enter(directory, below);
+    if (enter_data(directory, first)) {
+      // "val" of "val2017"
+      if (is_split_name(directory.filename().string()) &&
+          split_word_of(directory.filename().string()) == first) {
+        paths.inner = rest;
+      }
       continue;
     }
     const std::vector<Split> splits = find_splits(files, directory.string());
-    if (splits.size() < 2 && first == kAllSplits) {
-      paths.inner = rest;
-      return;
-    }
-    if (splits.size() < 2) return;
+    if (splits.size() < 2 && first != kAllSplits) return;
     const Split* split = find_split(splits, first);
-    if (split == nullptr && first != kAllSplits) {
-      throw Error(ErrorKind::not_found,
-                  fmt::format("{}::{}: no such split; there are {}", printable(directory.string()),
-                              printable(first), names_of_splits(directory.string(), splits)));
-    }
+    if (split == nullptr && first != kAllSplits) refuse_split(directory, first, splits);
     paths.inner = rest;
     if (split != nullptr && !split->directory.empty()) {
       directory = enter(directory, split->directory);
       continue;
     }
-    paths.split = split != nullptr ? split->name : std::string(kAllSplits);
+    paths.split = split != nullptr && splits.size() > 1 ? split->name : std::string(kAllSplits);
     return;
   }
-  if (const std::string below = only_data_directory(files, directory.string()); !below.empty()) {
-    directory = enter(directory, below);
+  while (enter_data(directory, "")) {
   }
 }
 
@@ -114,7 +131,8 @@ DatasetPaths DatasetPaths::of(const std::string& path) {
         fmt::format("{}/{}/::{}", paths.root, kIndexDirectory, percent_escape(paths.part(), "/"));
   }
   std::string whole = real.string();
-  if (!paths.part().empty() && paths.split != kAllSplits) whole += "::" + paths.part();
+  const std::string part = paths.split == kAllSplits ? paths.inner : paths.part();
+  if (!part.empty()) whole += "::" + part;
   paths.cache =
       (fs::path(cache_directory()) / "stoker" / "index" / fmt::format("{:016x}", hash64(whole)))
           .string();
@@ -145,8 +163,10 @@ void DatasetPaths::refuse_merged(const Manifest& manifest) const {
   if (!file.empty() || !split.empty() || !manifest.origin.empty() || manifest.listed) return;
   std::vector<std::string> names;
   if (manifest.format == "folder") {
-    names = manifest.schema.classes;
-    if (splits_of_directories(names).size() < 2) return;
+    std::set<std::string> words;
+    for (const std::string& name : manifest.schema.classes) words.insert(split_word_of(name));
+    words.erase("");
+    if (words.size() < 2) return;
   } else {
     for (const SegmentEntry& segment : manifest.segments) {
       names.push_back(shard_of_segment(segment.file));
@@ -155,7 +175,9 @@ void DatasetPaths::refuse_merged(const Manifest& manifest) const {
     if (splits_of_files(names).size() < 2) return;
   }
   std::vector<Split> splits = find_splits(real_file_system(), root);
-  if (splits.size() > 1) throw SeveralSplits(root, std::move(splits));
+  if (splits.size() < 2) return;
+  const DirectoryContents contents = look_around(real_file_system(), root, splits);
+  throw SeveralSplits(root, std::move(splits), contents);
 }
 
 void DatasetPaths::refuse_unfinished() const {

@@ -10,22 +10,15 @@
 #include <set>
 #include <span>
 
-#include "base/json.h"
 #include "base/text.h"
+#include "dataset/split_words.h"
 
 namespace stoker {
 namespace {
 
-using Words = std::vector<std::string>;
-
-constexpr std::array<std::string_view, 19> kSplitWords = {
-    "train",     "training",   "trainval", "val",         "valid",       "validation", "test",
-    "testing",   "dev",        "devel",    "development", "eval",        "evaluation", "minival",
-    "unlabeled", "unlabelled", "holdout",  "heldout",     "unsupervised"};
 // Wordless shards next to those of one split: more than this are classes, of which one is "train".
 constexpr size_t kMostUnnamed = 3;
 constexpr std::string_view kDigits = "0123456789";
-constexpr uint64_t kLargestJson = 1 << 20;
 
 constexpr std::string_view kCompressed[] = {".gz", ".gzip", ".zlib", ".zst", ".xz", ".bz2", ".lz4"};
 constexpr std::string_view kEndings[] = {
@@ -35,27 +28,8 @@ constexpr std::string_view kEndings[] = {
 // Files with these endings may as well belong to a folder of samples.
 constexpr std::string_view kOfFolders[] = {".h5",  ".hdf5", ".hdf",  ".he5", ".npy",
                                            ".npz", ".mdb",  ".lmdb", ".bin", "-ubyte"};
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
-
-bool is_split_word(std::string_view word) {
-  return std::find(kSplitWords.begin(), kSplitWords.end(), word) != kSplitWords.end();
-}
-
-/// Letters that belong together, in lower case: "imagesTrain_2017" is images, train.
-Words words_of(std::string_view name) {
-  Words words;
-  for (size_t i = 0; i < name.size(); ++i) {
-    if (!is_letter(name[i])) continue;
-    const bool begins =
-        i == 0 || !is_letter(name[i - 1]) || (is_upper(name[i]) && !is_upper(name[i - 1]));
-    if (begins) words.emplace_back();
-    words.back() += lower(name[i]);
-  }
-  return words;
-}
+// Of these, the ones that may be a single sample of it.
+constexpr std::string_view kArrays[] = {".h5", ".hdf5", ".hdf", ".he5", ".npy", ".npz", ".bin"};
 
 bool strip_ending(std::string_view& name, std::span<const std::string_view> endings) {
   for (const std::string_view ending : endings) {
@@ -181,18 +155,19 @@ void find_words(std::vector<Series>& all) {
   if (!find_words_within(all, first, last)) find_words_within(all, 0, 0);
 }
 
-/// Whether `other` is called as `series` is, but for the word that names its split.
-bool differ_by_split(const Series& series, const Series& other) {
+/// Whether `other` is called as `series` is, but without the word that names its split.
+bool lacks_word(const Series& series, const Series& other) {
+  return !other.words.empty() && other.split.empty() && !series.split.empty() &&
+         differ_in_split(series.stem, other.stem);
+}
+
+/// Whether `other` has another word in the place of the one that names the split of `series`.
+bool has_other_word(const Series& series, const Series& other) {
   const auto at = std::find(series.words.begin(), series.words.end(), series.split);
-  if (at == series.words.end()) return false;
-  const auto position = at - series.words.begin();
-  Words without = series.words;
-  without.erase(without.begin() + position);
-  if (without == other.words) return true;
-  if (other.words.size() != series.words.size()) return false;
-  Words rest = other.words;
-  rest.erase(rest.begin() + position);
-  return rest == without;
+  if (at == series.words.end() || other.words.size() != series.words.size()) return false;
+  Words like = other.words;
+  like[static_cast<size_t>(at - series.words.begin())] = series.split;
+  return like == series.words;
 }
 
 /// Whether each series is whole by itself, as the hub has it: "en-00000-of-00002.parquet".
@@ -209,20 +184,35 @@ bool are_numbered_parquet(const std::vector<Series>& all) {
 /// Whether the series are several datasets.
 bool are_several(const std::vector<Series>& all) {
   std::set<std::string_view> words;
-  const Series* named = nullptr;
-  std::vector<const Series*> unnamed;
+  std::vector<const Series*> named, unnamed;
   for (const Series& series : all) {
-    if (series.split.empty()) {
-      unnamed.push_back(&series);
-    } else {
-      named = &series;
-      words.insert(series.split);
-    }
+    (series.split.empty() ? unnamed : named).push_back(&series);
+    if (!series.split.empty()) words.insert(series.split);
   }
   if (words.size() > 1 || are_numbered_parquet(all)) return true;
-  if (named == nullptr || unnamed.size() > kMostUnnamed) return false;
-  return std::any_of(unnamed.begin(), unnamed.end(),
-                     [&](const Series* other) { return differ_by_split(*named, *other); });
+  const auto any_pair = [&](bool (*differ)(const Series&, const Series&)) {
+    return std::any_of(named.begin(), named.end(), [&](const Series* series) {
+      return std::any_of(unnamed.begin(), unnamed.end(),
+                         [&](const Series* other) { return differ(*series, *other); });
+    });
+  };
+  return any_pair(lacks_word) || (unnamed.size() <= kMostUnnamed && any_pair(has_other_word));
+}
+
+/// What fields are called that have no word, next to the same fields of a split: images.npy and
+/// val_images.npy.
+std::string name_without_word(const std::vector<Series>& all) {
+  const bool train = std::any_of(all.begin(), all.end(), [](const Series& series) {
+    return series.split.starts_with("train");
+  });
+  return train ? "rest" : "train";
+}
+
+/// Whether a series without a word is one field of several.
+bool is_field_of_rest(const std::vector<Series>& all, const Series& series) {
+  return series.split.empty() && has_fields_in_files(series) &&
+         std::any_of(all.begin(), all.end(),
+                     [&](const Series& named) { return lacks_word(named, series); });
 }
 
 void add_files(Split& split, const Series& series) {
@@ -231,96 +221,15 @@ void add_files(Split& split, const Series& series) {
   if (series.stem != split.name) split.others.push_back(series.stem);
 }
 
-std::vector<std::string> strings_in(const Json& json, std::string_view key) {
-  std::vector<std::string> strings;
-  const auto found = json.is_object() ? json.find(key) : json.end();
-  if (!json.is_object() || found == json.end() || !found->is_array()) return strings;
-  for (const Json& each : *found) {
-    if (each.is_string()) strings.push_back(each.get<std::string>());
-  }
-  return strings;
-}
-
-/// A name that leads to no other place than into the directory.
-bool is_plain(std::string_view name) {
-  return !name.empty() && !name.starts_with('.') && name.find('/') == name.npos;
-}
-
-bool is_directory(FileSystem& files, const std::string& path) {
-  const auto info = files.info(path, true);
-  return info && info->kind == FileKind::directory;
-}
-
-/// The splits that `DatasetDict.save_to_disk` lists.
-std::vector<Split> splits_of_dict(FileSystem& files, const std::string& root) {
-  const std::string path = root + "/dataset_dict.json";
-  const auto info = files.info(path, true);
-  if (!info || info->kind != FileKind::file || info->size > kLargestJson) return {};
-  std::string text(info->size, '\0');
-  text.resize(files.open(path)->read_at(0, std::as_writable_bytes(std::span(text))));
-  std::vector<Split> splits;
-  for (const std::string& name : strings_in(parse_json_or_discard(text), "splits")) {
-    if (is_plain(name)) splits.push_back({name, name, {}, {}});
-  }
-  return splits;
-}
-
-struct Listing {
-  std::vector<std::string> files, directories;  // sorted
-  size_t shards = 0, images = 0;
-};
-
-bool has_image_ending(std::string_view name) {
-  constexpr std::string_view kImages[] = {".jpg", ".jpeg", ".png", ".webp",
-                                          ".gif", ".bmp",  ".JPEG"};
-  return strip_ending(name, kImages);
-}
-
-/// What is visible in a directory; links are followed.
-Listing list_visible(FileSystem& files, const std::string& root) {
-  Listing listing;
-  std::vector<std::string> links;
-  files.list(root, [&](std::string_view name, FileKind kind) {
-    if (name.starts_with('.')) return;
-    if (kind == FileKind::directory) {
-      listing.directories.emplace_back(name);
-    } else if (kind != FileKind::file) {
-      links.emplace_back(name);
-    } else if (has_image_ending(name)) {
-      ++listing.images;
-    } else {
-      listing.files.emplace_back(name);
-    }
-  });
-  for (std::string& name : links) {
-    const auto info = files.info(root + "/" + name, true);
-    if (!info) continue;
-    auto& list = info->kind == FileKind::directory ? listing.directories : listing.files;
-    if (info->kind != FileKind::other) list.push_back(std::move(name));
-  }
-  for (const std::string& name : listing.files) listing.shards += is_shard_ending(name) ? 1 : 0;
-  std::sort(listing.files.begin(), listing.files.end());
-  std::sort(listing.directories.begin(), listing.directories.end());
-  return listing;
-}
-
-/// Also where it may not be listed: who reads the split is told.
-bool has_contents(FileSystem& files, const std::string& directory) {
-  bool visible = false;
-  try {
-    files.list(directory, [&](std::string_view name, FileKind) {
-      visible = visible || !name.starts_with('.');
-    });
-  } catch (const Error& error) {
-    if (error.os_error() == 0) throw;
-    return true;
-  }
-  return visible;
-}
-
 }  // namespace
 
 bool is_shard_ending(std::string_view name) { return stem_of(name).has_value(); }
+
+bool may_be_of_folder(std::string_view name) { return strip_ending(name, kOfFolders); }
+
+bool holds_many_samples(std::string_view name) {
+  return is_shard_ending(name) && !strip_ending(name, kArrays);
+}
 
 std::vector<Split> splits_of_files(const std::vector<std::string>& names) {
   std::vector<Series> all = series_of(names);
@@ -341,8 +250,11 @@ std::vector<Split> splits_of_files(const std::vector<std::string>& names) {
   std::map<std::string, Split> splits;
   for (const Series& series : all) {
     const bool by_word = !series.split.empty() && series_with[series.split] < 2;
-    Split& split = splits[by_word ? series.split : series.stem];
-    split.name = by_word ? series.split : series.stem;
+    const std::string name = by_word                         ? series.split
+                             : is_field_of_rest(all, series) ? name_without_word(all)
+                                                             : series.stem;
+    Split& split = splits[name];
+    split.name = name;
     add_files(split, series);
   }
   std::vector<Split> list;
@@ -377,25 +289,6 @@ std::vector<Split> splits_of_directories(const std::vector<std::string>& names) 
   return splits;
 }
 
-std::vector<Split> find_splits(FileSystem& files, const std::string& root) {
-  if (auto splits = splits_of_dict(files, root); !splits.empty()) return splits;
-  Listing listing = list_visible(files, root);
-  std::vector<Split> splits = splits_of_directories(listing.directories);
-  std::erase_if(splits, [&](const Split& split) {
-    return !has_contents(files, root + "/" + split.directory);
-  });
-  if (splits.size() > 1) return splits;
-  if (listing.images > listing.shards) return {};
-  const bool deep =
-      std::any_of(listing.directories.begin(), listing.directories.end(),
-                  [&](const std::string& name) { return has_contents(files, root + "/" + name); });
-  if (deep) {
-    std::erase_if(listing.files,
-                  [](std::string_view name) { return strip_ending(name, kOfFolders); });
-  }
-  return splits_of_files(listing.files);
-}
-
 const Split* find_split(const std::vector<Split>& splits, std::string_view name) {
   for (const Split& split : splits) {
     if (split.name == name) return &split;
@@ -407,20 +300,6 @@ const Split* find_split(const std::vector<Split>& splits, std::string_view name)
     found = &split;
   }
   return found;
-}
-
-std::string only_data_directory(FileSystem& files, const std::string& root) {
-  if (const auto splits = splits_of_dict(files, root); splits.size() == 1) {
-    return splits.front().directory;
-  }
-  const std::string data = "data";
-  if (!is_directory(files, root + "/" + data)) return {};
-  const Listing above = list_visible(files, root);
-  if (above.directories.size() != 1 || above.shards > 0 || above.images > 0) return {};
-  const Listing below = list_visible(files, root + "/" + data);
-  const bool shards = below.directories.empty() && below.images == 0 && below.shards > 0 &&
-                      below.shards == below.files.size();
-  return shards ? data : std::string();
 }
 
 std::string part_name(const std::string& split, const std::string& inner) {
@@ -447,22 +326,47 @@ namespace {
 std::string question(const std::string& root, const std::vector<Split>& splits) {
   const Split* train = find_split(splits, "train");
   const std::string& example = train != nullptr ? train->name : splits.front().name;
-  const bool files = std::any_of(splits.begin(), splits.end(),
-                                 [](const Split& split) { return !split.files.empty(); });
-  std::string text = fmt::format(
+  return fmt::format(
       "{}: holds {} datasets, one per split: {}; name one of them (in Python also with "
       "split=\"{}\")",
       printable(root), splits.size(), names_of_splits(root, splits), printable(example));
-  if (files) {
-    text += fmt::format("; {}::{} takes all of them as one dataset", printable(root), kAllSplits);
+}
+
+/// What else the directory could be, with a semicolon in front.
+std::string reading_of(const std::string& root, const std::vector<Split>& splits,
+                       const DirectoryContents& contents) {
+  const std::string all = fmt::format("{}::{}", printable(root), kAllSplits);
+  const bool files = std::any_of(splits.begin(), splits.end(),
+                                 [](const Split& split) { return !split.files.empty(); });
+  if (files) return fmt::format("; {} takes all of them as one dataset", all);
+  std::string text;
+  if (!contents.other_directories.empty()) {
+    text = fmt::format("; next to them: {}", names_of_directories(contents.other_directories));
   }
-  return text;
+  if (contents.shards) return text;
+  return text + fmt::format(
+                    "; if these are names of classes: {} takes all sub-directories as one "
+                    "dataset",
+                    all);
 }
 
 }  // namespace
 
-SeveralSplits::SeveralSplits(std::string root, std::vector<Split> splits)
-    : Error(ErrorKind::usage, question(root, splits)),
+std::string names_of_directories(const std::vector<std::string>& directories) {
+  constexpr size_t kMost = 6;
+  std::string names;
+  for (size_t i = 0; i < std::min(directories.size(), kMost); ++i) {
+    names += (i == 0 ? "" : ", ") + printable(directories[i]);
+  }
+  return directories.size() > kMost
+             ? fmt::format("{} and {} more", names, directories.size() - kMost)
+             : names;
+}
+
+SeveralSplits::SeveralSplits(std::string root, std::vector<Split> splits,
+                             const DirectoryContents& contents)
+    : Error(ErrorKind::usage, question(root, splits) + reading_of(root, splits, contents)),
+      other_reading_(reading_of(root, splits, contents)),
       root_(std::move(root)),
       splits_(std::move(splits)) {}
 

@@ -33,22 +33,46 @@ std::vector<Split> splits_of_directories(const std::vector<std::string>& names);
 std::vector<Split> find_splits(FileSystem& files, const std::string& root);
 /// The one that `name` means; null: none.
 const Split* find_split(const std::vector<Split>& splits, std::string_view name);
-/// The only sub-directory that holds data, where the directory has nothing but a description of it
-/// else: "data" as in repositories of the Hugging Face hub, or the one split of a `DatasetDict`.
+/// The sub-directory that is meant by the directory: the only one that holds something, apart from
+/// those that describe a dataset (`assets/`), where it is a split ("train"), has splits, or holds
+/// shards: "data" in a repository of the Hugging Face hub, "3.0.1" of TensorFlow Datasets. So is
+/// "data" with classes in it. Empty: none.
 std::string only_data_directory(FileSystem& files, const std::string& root);
 
 /// Whether a name is that of a file with many samples in it, by its ending.
 bool is_shard_ending(std::string_view name);
+/// The same without arrays, each of which may be a sample of a folder.
+bool holds_many_samples(std::string_view name);
+/// Whether a shard may as well be one of the files of a folder.
+bool may_be_of_folder(std::string_view name);
+/// Whether a file next to shards may describe them, and is no sample: "README.md".
+bool may_describe(std::string_view name);
+/// Whether a sub-directory next to data describes it: "assets".
+bool is_describing_directory(std::string_view name);
+/// "a, b and 3 more"
+std::string names_of_directories(const std::vector<std::string>& directories);
+
+/// What else a question about splits has to name.
+struct DirectoryContents {
+  std::vector<std::string> other_directories;  // next to those of splits
+  bool shards = false;                         // the sub-directories hold shards
+};
+DirectoryContents look_around(FileSystem& files, const std::string& root,
+                              const std::vector<Split>& splits);
 
 /// A directory was named that holds several datasets.
 class SeveralSplits : public Error {
  public:
-  SeveralSplits(std::string root, std::vector<Split> splits);
+  SeveralSplits(std::string root, std::vector<Split> splits,
+                const DirectoryContents& contents = {});
 
   const std::string& root() const { return root_; }
   const std::vector<Split>& splits() const { return splits_; }
+  /// What else the directory could be: the end of the message, with its semicolon; may be empty.
+  const std::string& other_reading() const { return other_reading_; }
 
  private:
+  std::string other_reading_;
   std::string root_;
   std::vector<Split> splits_;
 };

@@ -13,10 +13,10 @@
 #include "base/text.h"
 #include "base/transient.h"
 #include "dataset/splits.h"
+#include "format/folder_layouts.h"
 #include "format/folder_list.h"
 #include "format/folder_walk.h"
 #include "format/member_name.h"
-#include "format/shard_directory.h"
 #include "os/slow_requests.h"
 
 namespace stoker {
@@ -24,48 +24,6 @@ namespace {
 
 // Files of a part: large enough for a segment to be worth its file, small enough to share out.
 constexpr size_t kPartFiles = 10'000;
-
-/// Files of a folder may be arrays, but no file of many samples by itself.
-bool is_shard_name(std::string_view name) {
-  constexpr std::string_view kArrays[] = {".npy", ".npz", ".h5",   ".hdf5", ".hdf",
-                                          ".he5", ".mdb", ".lmdb", ".bin",  "-ubyte"};
-  const bool array = std::any_of(std::begin(kArrays), std::end(kArrays),
-                                 [&](std::string_view ending) { return name.ends_with(ending); });
-  return !array && is_shard_ending(name);
-}
-
-/// A folder without files of its own, but for descriptions, whose sub-directories are datasets
-/// themselves: what `pack --split` leaves. Taking their shards for samples helps nobody.
-void refuse_datasets(const Source& source, const FolderTree& tree) {
-  std::vector<std::string> datasets;
-  size_t file = 0;
-  while (file < tree.files.files.size() &&
-         tree.files.directories[tree.files.files[file].directory].empty()) {
-    if (!may_describe(tree.files.name(file++))) return;
-  }
-  for (const FolderTree::Top& top : tree.tops) {
-    bool shards = false;
-    for (; file < tree.files.files.size(); ++file) {
-      const std::string& directory = tree.files.directories[tree.files.files[file].directory];
-      if (std::string_view(directory).substr(0, directory.find('/')) != top.name) break;
-      shards = is_shard_name(tree.files.name(file));
-      if (!shards && !top.indexed) return;
-    }
-    if (shards || top.indexed) datasets.push_back(join_path(source.root, top.name));
-  }
-  if (datasets.empty()) return;
-  std::string names;
-  for (size_t i = 0; i < std::min<size_t>(datasets.size(), 4); ++i) {
-    names += (i == 0 ? "" : ", ") + printable(datasets[i]);
-  }
-  if (datasets.size() > 4) names += ", …";
-  throw Error(ErrorKind::usage,
-              datasets.size() == 1
-                  ? fmt::format("{} is not a dataset itself, but {} is: name that one",
-                                printable(source.root), names)
-                  : fmt::format("{} holds {} datasets: {}; name one of them",
-                                printable(source.root), datasets.size(), names));
-}
 
 /// Whether some file, or column of the list, says what the label is.
 bool has_label(const Layout& layout) {
@@ -257,7 +215,7 @@ class FolderScan {
 std::optional<Layout> detect_folder(const Source& source) {
   if (!source.file.empty()) return std::nullopt;
   FolderTree tree = walk_folder(source);
-  refuse_datasets(source, tree);
+  if (source.list.empty()) refuse_other_layouts(source, tree);
   Layout layout;
   layout.files = std::move(tree.files);
   layout.faults = std::move(tree.faults);
@@ -268,6 +226,7 @@ std::optional<Layout> detect_folder(const Source& source) {
     return !files.directories[file.directory].empty();
   });
   if (nested && !has_label(layout)) {
+    if (source.list.empty() && source.split != kAllSplits) refuse_roles(source, tree);
     for (FolderTree::Top& top : tree.tops) layout.classes.push_back(std::move(top.name));
   }
   layout.parts = cut_into_parts(layout.files);

@@ -165,7 +165,19 @@ TEST_F(Folder, AFolderOfDatasetsIsRefused) {
     EXPECT_STREQ(error.what(), "/data holds 2 datasets: /data/train, /data/val; name one of them");
   }
   make({"val/readme.txt"});
-  EXPECT_EQ(detect().parts.size(), 1U);
+  EXPECT_THROW(detect(), Error);  // describes the shards
+  make({"cat/1.jpg", "banner.png"});
+  try {
+    detect();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "/data holds 2 datasets: /data/train, /data/val, next to cat; name one of them, or "
+        "/data::all for a folder of all files");
+  }
+  source_.split = "all";
+  EXPECT_EQ(detect().classes.size(), 3U);
 }
 
 TEST_F(Folder, AFolderOfIndexedFoldersIsRefused) {
@@ -176,11 +188,29 @@ TEST_F(Folder, AFolderOfIndexedFoldersIsRefused) {
   EXPECT_EQ(detect().classes.size(), 3U);
 }
 
-TEST_F(Folder, ShardsBesideFilesAreFiles) {
+TEST_F(Folder, ShardsNextToFilesAreFilesOnPurposeAlone) {
   make({"train/x-000000.tar", "README.md"});
   EXPECT_THROW(detect(), Error);  // a description is no sample
   make({"a.jpg"});
+  EXPECT_THROW(detect(), Error);
+  source_.split = "all";
   EXPECT_EQ(scan().samples.size(), 3U);
+}
+
+TEST_F(Folder, PartsOfSamplesAreNoClasses) {
+  make({"JPEGImages/1.jpg", "Annotations/1.xml"});
+  try {
+    detect();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_STREQ(error.what(),
+                 "/data has sub-directories that do not look like classes: /data/JPEGImages, next "
+                 "to /data/Annotations; name the one with the samples, such as /data/JPEGImages, "
+                 "or /data::all to take all sub-directories as classes");
+  }
+  source_.split = "all";
+  EXPECT_EQ(detect().classes, (std::vector<std::string>{"Annotations", "JPEGImages"}));
 }
 
 TEST_F(Folder, ScansPartsThreaded) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dataset/manifest.h"
+#include "dataset/split_words.h"
 #include "dataset/splits.h"
 #include "format/arrow.h"
 #include "format/folder.h"
@@ -140,6 +141,38 @@ bool is_packed(const std::string& root) {
   }
 }
 
+/// What to do instead of naming a split that there is not.
+std::string advice_about_splits(const Source& source, const std::vector<Split>& splits) {
+  if (!splits.empty()) {
+    return fmt::format("no such split; there is only {}", names_of_splits(source.root, splits));
+  }
+  return fmt::format("there are no splits in it: leave ::{0} (in Python split=\"{0}\") away",
+                     printable(source.inner));
+}
+
+[[noreturn]] void refuse_part(const Format& format, const Source& source,
+                              const std::vector<Split>& splits) {
+  const bool directory = source.file.empty();
+  const std::string path = directory ? source.root : source.root + "/" + source.file;
+  throw Error(ErrorKind::usage, fmt::format("{}::{}: is a {}, which has no parts with names; {}",
+                                            printable(path), printable(source.inner), format.name,
+                                            advice_about_splits(source, splits)));
+}
+
+/// Detects a format. Where the part that was named is none that the format knows, the message says
+/// what splits there are.
+std::optional<Layout> detect_part(const Format& format, const Source& source,
+                                  const std::vector<Split>& splits) {
+  try {
+    return format.detect(source);
+  } catch (const Error& error) {
+    const bool split = source.file.empty() && is_split_word(source.inner);
+    if (!split || error.kind() != ErrorKind::not_found || error.os_error() != 0) throw;
+    throw Error(error.kind(),
+                fmt::format("{}; {}", error.what(), advice_about_splits(source, splits)));
+  }
+}
+
 }  // namespace
 
 std::span<const Format> formats() { return kFormats; }
@@ -161,20 +194,18 @@ Detected detect_format(const Source& source) {
   if (directory) refuse_unread_directory(source);
   if (directory && source.split.empty()) splits = find_splits(*source.file_system, source.root);
   if (splits.size() > 1 && !is_packed(source.root)) {
-    throw SeveralSplits(source.root, std::move(splits));
+    const DirectoryContents contents = look_around(*source.file_system, source.root, splits);
+    throw SeveralSplits(source.root, std::move(splits), contents);
   }
   const std::string begin = beginning_of(source);
   for (const Format& format : kFormats) {
     if (is_another(format.name, begin)) continue;
     if (listed && format.detect != kFolder.detect) continue;
-    auto layout = format.detect(source);
+    auto layout = detect_part(format, source, splits);
     if (!layout) continue;
     const bool only_one = find_split(splits, source.inner) != nullptr;
     if (!source.inner.empty() && !format.has_inner && !only_one) {
-      const std::string path = directory ? source.root : source.root + "/" + source.file;
-      throw Error(ErrorKind::usage,
-                  fmt::format("{}::{}: is a {}, which has no parts with names", printable(path),
-                              printable(source.inner), format.name));
+      refuse_part(format, source, splits);
     }
     if (layout->parts.empty()) refuse_empty(source, *layout);
     if (format.detect == kFolder.detect) refuse_unread_files(source, *layout);

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "base/text.h"
+#include "dataset/split_words.h"
 #include "format/hdf5_rows.h"
 #include "format/tf_example.h"
 
@@ -83,26 +83,6 @@ std::string path_of(const Hdf5Choice& choice, const Hdf5Named& named) {
   return join_hdf5_path(choice.group, named.name);
 }
 
-/// In lower case, and the same for every split: "x_train" and "x_test" are "x_#".
-std::string without_split(std::string text) {
-  constexpr std::array<std::string_view, 10> kSplits = {"training",   "train",  "testing", "test",
-                                                        "validation", "valid",  "val",     "eval",
-                                                        "dev",        "holdout"};
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  const auto letter = [&](size_t at) {
-    return at < text.size() && text[at] >= 'a' && text[at] <= 'z';
-  };
-  for (size_t at = 0; at < text.size(); ++at) {
-    if (at > 0 && letter(at - 1)) continue;  // within a word
-    for (const std::string_view split : kSplits) {
-      if (text.compare(at, split.size(), split) != 0 || letter(at + split.size())) continue;
-      text.replace(at, split.size(), "#");
-      break;
-    }
-  }
-  return text;
-}
-
 bool same_rows(const Hdf5Dataset& a, const Hdf5Dataset& b) {
   return a.type.kind == b.type.kind && a.type.size == b.type.size &&
          std::equal(a.space.dims.begin() + 1, a.space.dims.end(), b.space.dims.begin() + 1,
@@ -111,9 +91,8 @@ bool same_rows(const Hdf5Dataset& a, const Hdf5Dataset& b) {
 
 /// Whether two datasets look like the same field of two splits.
 bool are_splits(const Hdf5Choice& a, const Hdf5Named& x, const Hdf5Choice& b, const Hdf5Named& y) {
+  if (differ_in_split(path_of(a, x), path_of(b, y))) return true;
   if (!same_rows(x.dataset, y.dataset)) return false;
-  const std::string here = path_of(a, x), there = path_of(b, y);
-  if (without_split(here) == without_split(there)) return true;
   const auto [fewer, more] = std::minmax(a.rows, b.rows);
   const bool enough = fewer > 1 && fewer >= more / kSmallestSplit;
   if (!enough) return false;
@@ -176,14 +155,32 @@ std::string selector_of(const Hdf5Choice& choice, std::span<const Hdf5Choice> ch
                       : fmt::format("{} ({}: {})", group, choice.rows, names);
   }
   if (order.size() > kMostShown) text += fmt::format("; … {} in all", order.size());
-  throw Error(ErrorKind::usage, fmt::format("{}: {}; say which: {}::{}",
-                                            one_group ? "its datasets differ in length"
-                                                      : "several of its groups hold samples",
-                                            text, printable(name),
+  const bool one_length = std::all_of(choices.begin(), choices.end(), [&](const auto& choice) {
+    return choice.rows == choices[0].rows;
+  });
+  const std::string_view why = !one_group   ? "several of its groups hold samples"
+                               : one_length ? "its datasets are of several splits"
+                                            : "its datasets differ in length";
+  throw Error(ErrorKind::usage, fmt::format("{}: {}; say which: {}::{}", why, text, printable(name),
                                             printable(selector_of(choices[order[0]], choices))));
 }
 
 }  // namespace
+
+void add_hdf5_choices(const std::string& group, uint64_t rows, std::vector<Hdf5Named> datasets,
+                      std::vector<Hdf5Choice>& choices) {
+  std::vector<std::string> names;
+  for (const Hdf5Named& named : datasets) names.push_back(named.name);
+  const auto by_split = group_by_split(names);
+  if (by_split.empty()) {
+    choices.push_back({group, rows, std::move(datasets)});
+    return;
+  }
+  for (const auto& [split, members] : by_split) {
+    Hdf5Choice& choice = choices.emplace_back(Hdf5Choice{group, rows, {}});
+    for (const size_t member : members) choice.datasets.push_back(std::move(datasets[member]));
+  }
+}
 
 std::string join_hdf5_path(const std::string& group, const std::string& name) {
   return group.empty() ? name : group + "/" + name;

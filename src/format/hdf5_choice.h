@@ -22,6 +22,11 @@ struct Hdf5Choice {
   std::vector<Hdf5Named> datasets;
 };
 
+/// Adds what the datasets of a group with so many rows are: the fields of one choice, or those of
+/// several where names say that they are splits of the same length.
+void add_hdf5_choices(const std::string& group, uint64_t rows, std::vector<Hdf5Named> datasets,
+                      std::vector<Hdf5Choice>& choices);
+
 /// Path of a member of a group.
 std::string join_hdf5_path(const std::string& group, const std::string& name);
 

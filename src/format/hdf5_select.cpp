@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "dataset/split_words.h"
 #include "format/hdf5_group.h"
 #include "format/tf_example.h"
 
@@ -242,9 +243,8 @@ Hdf5Selection choose_among(Hdf5File& file, std::vector<Group> groups,
     groups[i].sparse = is_sparse(groups[i]);
     for (auto& [rows, datasets] : groups[i].by_rows) {
       const bool counts = !groups[i].rows || *groups[i].rows == rows;
-      auto& list = counts ? choices : aside;
-      list.push_back({groups[i].path, rows, std::move(datasets)});
-      if (counts) group_of.push_back(i);
+      add_hdf5_choices(groups[i].path, rows, std::move(datasets), counts ? choices : aside);
+      group_of.resize(choices.size(), i);
     }
   }
   if (choices.empty()) {
@@ -302,6 +302,18 @@ Hdf5Selection named_datasets(Hdf5File& file, std::string_view inner) {
   return selection;
 }
 
+/// Names of the datasets at the root that are of a split: "x_train,y_train".
+std::string datasets_of_split(Hdf5File& file, std::string_view split) {
+  std::string names;
+  const auto address = is_split_word(split) ? find_hdf5_object(file, "") : std::nullopt;
+  const auto links = address ? read_hdf5_links(file, file.messages(*address)) : std::nullopt;
+  if (!links) return names;
+  for (const Hdf5Link& link : *links) {
+    if (split_word_of(link.name) == split) names += (names.empty() ? "" : ",") + link.name;
+  }
+  return names;
+}
+
 }  // namespace
 
 Hdf5Selection select_hdf5(Hdf5File& file, std::string_view inner,
@@ -309,6 +321,9 @@ Hdf5Selection select_hdf5(Hdf5File& file, std::string_view inner,
   const bool one = inner.find(',') == inner.npos;
   const auto address = one ? find_hdf5_object(file, inner) : std::nullopt;
   if (one && !address) {
+    if (const std::string names = datasets_of_split(file, inner); !names.empty()) {
+      return named_datasets(file, names);
+    }
     throw Error(ErrorKind::not_found, fmt::format("has no group or dataset {}", printable(inner)));
   }
   const auto links = address ? read_hdf5_links(file, file.messages(*address)) : std::nullopt;

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "dataset/inflating_file.h"
 #include "dataset/npy.h"
+#include "dataset/split_words.h"
 #include "format/zip.h"
 
 namespace stoker {
@@ -123,6 +124,14 @@ void read_npz(ReadableFile& file, ArrayFile& found) {
 /// Keeps the arrays of an archive that are named, with commas between them.
 void keep_named(std::string_view names, ArrayFile& found) {
   std::set<std::string, std::less<>> wanted;
+  if (const std::string split(names); is_split_word(split)) {  // ::train of x_train, y_train
+    const auto add = [&](std::string_view field) {
+      if (split_word_of(field) == split) wanted.emplace(field);
+    };
+    for (const RowArray& array : found.arrays) add(array.field);
+    for (const Fault& fault : found.faults) add(without(fault.field, kNpyEnding));
+    if (!wanted.empty()) names = {};
+  }
   while (!names.empty()) {
     const size_t comma = std::min(names.find(','), names.size());
     wanted.emplace(names.substr(0, comma));

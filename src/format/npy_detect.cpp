@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "dataset/split_words.h"
+#include "dataset/splits.h"
 #include "format/npy.h"
 #include "format/npy_arrays.h"
 #include "format/numbered_name.h"
@@ -254,6 +256,41 @@ void add_partner(const Source& source, Groups& groups) {
   }
 }
 
+/// Throws Error where arrays of an archive are those of several splits and none was named.
+void ask_for_split(const Source& source, const ArrayFile& file) {
+  if (!file.archive || !source.inner.empty() || source.split == kAllSplits) return;
+  std::vector<std::string> names;
+  for (const RowArray& array : file.arrays) names.push_back(array.field);
+  std::vector<std::pair<uint64_t, std::string>> choices;  // rows, fields
+  for (const auto& [split, members] : group_by_split(names)) {
+    std::string fields;
+    for (const size_t i : members) fields += (fields.empty() ? "" : ",") + names[i];
+    choices.emplace_back(file.arrays[members.front()].rows, printable(fields));
+  }
+  if (choices.empty()) return;
+  std::sort(choices.rbegin(), choices.rend());
+  std::string list;
+  for (const auto& [rows, fields] : choices) {
+    list += fmt::format("{}{} ({})", list.empty() ? "" : "; ", fields, rows);
+  }
+  const std::string path = printable(source.root + "/" + file.path);
+  throw Error(ErrorKind::usage, fmt::format("{}: its arrays are of several splits: {}; name those "
+                                            "that are meant, as in {}::{}",
+                                            path, list, path, choices.front().second));
+}
+
+/// Throws Error where an archive of splits has no array that can be read: all of them compressed.
+void refuse_compressed(const Source& source, const ArrayFile& file) {
+  if (!file.archive || !file.arrays.empty() || file.faults.empty()) return;
+  std::vector<std::string> names;
+  for (const Fault& fault : file.faults) names.emplace_back(stem_of(fault.field));
+  if (source.inner.empty() && group_by_split(names).empty()) return;  // may be a sample
+  const Fault& first = file.faults.front();
+  throw Error(ErrorKind::unsupported,
+              fmt::format("{}: {} {}", printable(source.root + "/" + file.path),
+                          printable(first.field), first.cause));
+}
+
 std::optional<Layout> detect_file(const Source& source) {
   const auto info = source.file_system->info(source.root + "/" + source.file, true);
   if (!info || info->kind != FileKind::file) return std::nullopt;
@@ -269,6 +306,7 @@ std::optional<Layout> detect_file(const Source& source) {
     throw Error(error.kind(), fmt::format("{}/{}: {}", printable(source.root),
                                           printable(source.file), error.what()));
   }
+  ask_for_split(source, groups.begin()->second.front());
   if (const std::vector<ArrayFile>& files = groups.begin()->second; !share_rows(files)) {
     const bool archive = files.front().archive;
     throw Error(archive ? ErrorKind::usage : ErrorKind::unsupported,
@@ -281,9 +319,20 @@ std::optional<Layout> detect_file(const Source& source) {
   return layout_of(source, groups);
 }
 
+/// Takes out the compressed files that are there decompressed as well, as torchvision leaves those
+/// of MNIST. Returns how many.
+size_t leave_out_compressed(std::vector<std::string>& names) {
+  constexpr std::string_view kGzip = ".gz";
+  const std::set<std::string, std::less<>> all(names.begin(), names.end());
+  return std::erase_if(names, [&](std::string_view name) {
+    return name.ends_with(kGzip) && all.contains(name.substr(0, name.size() - kGzip.size()));
+  });
+}
+
 std::optional<Layout> detect_directory(const Source& source) {
   ShardDirectory top = look_at_shards(source, has_array_name, kMostLoose);
   if (top.deep || top.images > 0 || named_like_samples(top)) return std::nullopt;
+  top.other_files += leave_out_compressed(top.shards);
   const bool by_name = !top.shards.empty();
   if (!by_name && top.more_loose) return std::nullopt;
   Groups groups;
@@ -306,7 +355,10 @@ std::optional<Layout> detect_directory(const Source& source) {
       if (by_name) groups[array_name(name).group].push_back(std::move(broken));
     }
   }
-  if (groups.empty() || !are_dataset(groups)) return std::nullopt;
+  if (groups.empty()) return std::nullopt;
+  refuse_compressed(source, groups.begin()->second.front());
+  ask_for_split(source, groups.begin()->second.front());
+  if (!are_dataset(groups)) return std::nullopt;
   choose_set(source, groups);
   Layout layout = layout_of(source, groups);
   layout.faults = std::move(top.faults);

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "dataset/inflating_file.h"
 #include "dataset/manifest.h"
+#include "dataset/splits.h"
 #include "format/member_name.h"
 
 namespace stoker {
@@ -113,7 +114,8 @@ ShardDirectory look_at_shards(const Source& source, bool (*is_shard)(std::string
     // Who names a split means its files.
     if (!source.of_other_splits.empty()) break;
     if (found.deep || (found.shards.empty() && found.loose.empty())) break;
-    found.deep = kind_behind(source, entry) == FileKind::directory &&
+    found.deep = !is_describing_directory(entry.name) &&
+                 kind_behind(source, entry) == FileKind::directory &&
                  has_something_visible(source, entry.name);
   }
   std::sort(found.shards.begin(), found.shards.end());
@@ -121,14 +123,6 @@ ShardDirectory look_at_shards(const Source& source, bool (*is_shard)(std::string
   std::sort(found.faults.begin(), found.faults.end(),
             [](const Fault& a, const Fault& b) { return a.shard < b.shard; });
   return found;
-}
-
-bool may_describe(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return true;  // LICENSE
-  constexpr std::array<std::string_view, 9> kEndings = {".md",  ".txt",  ".json", ".csv", ".yaml",
-                                                        ".yml", ".html", ".pdf",  ".log"};
-  return std::find(kEndings.begin(), kEndings.end(), name.substr(dot)) != kEndings.end();
 }
 
 bool has_other_contents(const ShardDirectory& directory) {

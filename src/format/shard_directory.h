@@ -21,7 +21,7 @@ struct ShardDirectory {
   uint64_t images = 0;              // files with an image's ending
   uint64_t other_files = 0;         // that are no shards by their name
   uint64_t hidden = 0;
-  /// A sub-directory has something visible in it.
+  /// A sub-directory has something visible in it, and is none that describes data.
   bool deep = false;
 };
 
@@ -29,8 +29,6 @@ struct ShardDirectory {
 ShardDirectory look_at_shards(const Source& source, bool (*is_shard)(std::string_view name),
                               size_t most_loose);
 
-/// Whether a file beside shards may describe them, and is no sample: "README.md".
-bool may_describe(std::string_view name);
 /// Whether files that do not describe shards outnumber them, of those in `loose`: a model beside
 /// recordings is no dataset.
 bool has_other_contents(const ShardDirectory& directory);

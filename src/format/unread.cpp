@@ -24,6 +24,7 @@ struct Kind {
   std::string_view advice;  // what can be done; {0} is the file, {1} its name without the ending
   std::string_view endings = {};  // of names, each with a space after it
   bool many = true;               // such a file is never one sample of a folder
+  bool often_one = false;         // it is one sample as often as many
 };
 
 constexpr std::string_view kTable =
@@ -64,16 +65,16 @@ constexpr std::array kKinds = {
     Kind{"\x28\xb5\x2f\xfd"sv, "a zstd file"sv,
          "tar archives and TFRecords are read that are compressed so; others: zstd -d {0}"sv},
     Kind{"MATLAB 5.0 MAT-file"sv, "a MATLAB file of version 5"sv,
-         "save it with -v7.3, which is HDF5 and is read"sv, ".mat "sv, false},
+         "save it with -v7.3, which is HDF5 and is read"sv, ".mat "sv, false, true},
     Kind{"Obj\x01"sv, "an Avro file"sv, "write its rows as Parquet"sv, ".avro "sv},
     Kind{"ORC"sv, "an ORC file"sv, "write its rows as Parquet (pyarrow.orc reads it)"sv, ".orc "sv},
     Kind{"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv, "a file of torch.save"sv,
-         kArrays, ".pt .pth "sv, false},
-    Kind{"\x80\x02}q"sv, "a Python pickle"sv, kArrays, kPickles, false},
-    Kind{"\x80\x03}q"sv, "a Python pickle"sv, kArrays, kPickles, false},
-    Kind{"\x80\x04\x95"sv, "a Python pickle"sv, kArrays, kPickles, false},
-    Kind{"\x80\x05\x95"sv, "a Python pickle"sv, kArrays, kPickles, false},
-    Kind{"\x80"sv, "a Python pickle"sv, kArrays, kPickles, false},
+         kArrays, ".pt .pth "sv, false, true},
+    Kind{"\x80\x02}q"sv, "a Python pickle"sv, kArrays, kPickles, false, true},
+    Kind{"\x80\x03}q"sv, "a Python pickle"sv, kArrays, kPickles, false, true},
+    Kind{"\x80\x04\x95"sv, "a Python pickle"sv, kArrays, kPickles, false, true},
+    Kind{"\x80\x05\x95"sv, "a Python pickle"sv, kArrays, kPickles, false, true},
+    Kind{"\x80"sv, "a Python pickle"sv, kArrays, kPickles, false, true},
     Kind{"\x02\x00"sv, "an FFCV file"sv, "pack the dataset that it was written from"sv,
          ".beton "sv},
     Kind{""sv, "a shard of MosaicML's StreamingDataset (MDS)"sv,
@@ -89,7 +90,8 @@ constexpr std::array kKinds = {
 constexpr Kind kZip{"PK\x03\x04"sv, "a zip archive"sv,
                     "unpack it (unzip {0} -d DIRECTORY) and name the directory"sv, ".zip "sv,
                     false};
-constexpr Kind kTorchZip{"PK\x03\x04"sv, "a file of torch.save"sv, kArrays, ".pt .pth "sv, false};
+constexpr Kind kTorchZip{
+    "PK\x03\x04"sv, "a file of torch.save"sv, kArrays, ".pt .pth "sv, false, true};
 constexpr Kind kZarrZip{"PK\x03\x04"sv, "a Zarr store in a zip archive"sv,
                         "write its arrays as HDF5 or .npy, which are read"sv, ".zip "sv};
 
@@ -191,6 +193,18 @@ void refuse_cifar(const Source& source) {
   }
 }
 
+/// Whether files are one sample each, rather than all samples of a split or a batch of them.
+bool are_samples(const Kind& kind, const Source& source, std::vector<std::string> names) {
+  constexpr size_t kMostBatches = 8;  // of one split; CIFAR-10 has five
+  if (source.split == kAllSplits) return true;
+  for (std::string& name : names) name.replace(name.rfind('.'), name.npos, ".tar");
+  const std::vector<Split> splits = splits_of_files(names);
+  return splits.empty() ||
+         (kind.often_one && std::any_of(splits.begin(), splits.end(), [](const Split& s) {
+            return s.files.size() > kMostBatches;
+          }));
+}
+
 }  // namespace
 
 std::optional<std::string> describe_unread_file(std::string_view name, std::string_view begin) {
@@ -251,13 +265,15 @@ void refuse_unread_files(const Source& source, const Layout& layout) {
   }
   if (kind == nullptr) return;
   // One file per sample is what a folder is; tables and pickles of all of them have other names.
+  if (!kind->many && are_samples(*kind, source, names)) return;
+  std::string text =
+      fmt::format("holds {} file{} such as {}, which {}", names.size(),
+                  names.size() == 1 ? "" : "s", printable(first), describe(*kind, first));
   if (!kind->many) {
-    for (std::string& name : names) name.replace(name.rfind('.'), name.npos, ".tar");
-    if (splits_of_files(names).empty()) return;
+    text += fmt::format("; if each of them is a sample: {}::{} reads them as bytes",
+                        printable(source.root), kAllSplits);
   }
-  refuse(source,
-         fmt::format("holds {} file{} such as {}, which {}", names.size(),
-                     names.size() == 1 ? "" : "s", printable(first), describe(*kind, first)));
+  refuse(source, text);
 }
 
 }  // namespace stoker

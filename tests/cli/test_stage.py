@@ -128,7 +128,7 @@ def test_names_of_all_kinds(stoker_cli, tmp_path, place):
     (source / "sub").mkdir()
     for name in ["it's $(touch hacked).tar", "sub/new\nline.tar"]:
         (source / name).write_bytes(simple_tar({b"x%d.bin" % len(name): noise(name, 700)}))
-    result = stoker_cli("stage", source, place, "--json", cwd=tmp_path).json
+    result = stoker_cli("stage", f"{source}::all", place, "--json", cwd=tmp_path).json
     assert result["complete"] and result["shards"] >= 1
     assert "\n" not in stoker_cli("stage", "--list", place).stdout.split("of ")[1].split("whose")[0].strip()
     assert not list(tmp_path.rglob("hacked"))

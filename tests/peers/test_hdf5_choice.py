@@ -208,3 +208,20 @@ def test_several_texts_in_a_sample_are_named_as_such(peer_hdf5, tmp_path, stoker
     found = stoker_cli("check", tmp_path / "x.h5", status=1).text
     assert found.count("several texts in one sample are not read") == 2
     assert ignoring(tmp_path / "x.h5")[0] == {"x": 0, "table.one": "abc"}
+
+
+@pytest.mark.parametrize("test", [40, 10])
+@pytest.mark.parametrize("names", [("x_train", "y_train", "x_test", "y_test"), ("XTrain", "YTrain", "XTest", "YTest"), ("x", "y", "test_x", "test_y")])
+def test_splits_in_one_file_are_not_one_sample(h5, names, test):
+    x, y, other_x, other_y = names
+    path = h5(f'fill(file, ("{x}", (40, 8), "u1"), ("{y}", (40,), "i8"), ("{other_x}", ({test}, 8), "f4"), ("{other_y}", ({test},), "i8"))')
+    with pytest.raises(ValueError, match="several splits" if test == 40 else "differ in length") as asked:
+        open_quietly(path)
+    for name in names:
+        assert name in str(asked.value)
+    assert "say which: x.h5::" in str(asked.value)
+    assert sorted(open_quietly(f"{path}::{x},{y}")[0]) == sorted([x, y])
+    assert sorted(open_quietly(f"{path}::test")[0]) == sorted([other_x, other_y]) and len(open_quietly(f"{path}::test")) == test
+    assert len(open_quietly(f"{path.parent}::test")) == test
+    with pytest.raises(FileNotFoundError, match="val.*no splits"):
+        open_quietly(f"{path.parent}::val")
