@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "os/node.h"
+#include "os/user_namespace.h"
 
 namespace stoker {
 namespace {
@@ -37,23 +38,13 @@ std::string real_path(const std::string& path) {
   return real;
 }
 
-/// Whether this user namespace has a user of that number. In a container that a user started
-/// without privileges, all that belongs to users it does not have, root among them, seems to belong
-/// to the overflow user.
-bool is_mapped(uid_t user) {
-  std::ifstream map("/proc/self/uid_map");
-  bool any = false;
-  for (uint64_t inside = 0, outside = 0, count = 0; map >> inside >> outside >> count; any = true) {
-    if (user >= inside && user - inside < count) return true;
-  }
-  return !any;
-}
-
+/// In a container that a user started without privileges, all that belongs to users it does not
+/// have, root among them, seems to belong to the overflow user.
 bool is_trusted(uid_t owner) {
   if (owner == 0 || owner == ::geteuid()) return true;
   uid_t overflow = 65534;
   std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;
-  return owner == overflow && !is_mapped(overflow);
+  return owner == overflow && !has_user(overflow);
 }
 
 /// A group that has the user's name and no other members, as Debian and Red Hat give to each user.
@@ -157,22 +148,22 @@ std::string why_not_here(const std::string& name) {
 
 }  // namespace
 
-OwnPlace find_own_place(const std::string& name) {
+OwnPlace find_own_place(const std::string& name, SeenBy seen_by) {
   OwnPlace place;
   const std::string here = "stoker-" + name;
   place.instead = why_not_here(here);
-  place.path =
-      place.instead.empty() ? real_path(".") + "/" + here : own_state_directory() + "/" + name;
+  place.path = place.instead.empty() ? real_path(".") + "/" + here
+                                     : own_state_directory(seen_by) + "/" + name;
   return place;
 }
 
 OwnPlace make_own_place(const std::string& name) {
-  OwnPlace place = find_own_place(name);
+  OwnPlace place = find_own_place(name, SeenBy::this_node);
   make_own_directory(place.path);
   std::string why = why_not_ours(place.path);
   // Somebody may have been faster in a directory where everybody makes things.
   if (!why.empty() && place.instead.empty()) {
-    place.path = own_state_directory() + "/" + name;
+    place.path = own_state_directory(SeenBy::this_node) + "/" + name;
     place.instead = why;
     make_own_directory(place.path);
     why = why_not_ours(place.path);
@@ -217,19 +208,20 @@ std::string own_directory_at(const std::string& path) {
 
 }  // namespace
 
-std::string own_state_directory() {
-  const std::string wanted = state_directory() + "/stoker";
-  std::vector<std::string> others = {fmt::format("/tmp/stoker-state-{}", ::geteuid())};
-  if (const std::string runtime = environment("XDG_RUNTIME_DIR"); !runtime.empty()) {
-    others.insert(others.begin(), runtime + "/stoker");
-  }
+std::string own_state_directory(SeenBy seen_by) {
   try {
-    return own_directory_at(wanted);
+    return own_directory_at(state_directory() + "/stoker");
   } catch (const Error&) {
+    // Where other nodes look, a name in their /tmp may be anybody's.
+    const std::string nodes = environment("SLURM_JOB_NUM_NODES");
+    if (seen_by == SeenBy::all_nodes || (!nodes.empty() && nodes != "1")) throw;
     if (!environment("XDG_STATE_HOME").empty()) throw;  // the user's own choice
-    for (const std::string& other : others) {
+    const std::string runtime = environment("XDG_RUNTIME_DIR");
+    for (const std::string& other :
+         {runtime.empty() ? runtime : runtime + "/stoker",
+          fmt::format("/tmp/stoker-state-{}", outer_user(::geteuid()))}) {
       try {
-        return own_directory_at(other);
+        if (!other.empty()) return own_directory_at(other);
       } catch (const Error&) {  // the first one says what to do
       }
     }

@@ -21,18 +21,22 @@ struct OwnPlace {
   std::string instead;  // why it is not the one that was wanted; empty where it is
 };
 
+/// Which nodes use a directory by its path. In a job of several nodes it is always all of them.
+enum class SeenBy { this_node, all_nodes };
+
 /// The directory stoker-`name` in the current one, made where it is missing, if only this user can
 /// replace what is in it; otherwise `name` in own_state_directory().
 OwnPlace make_own_place(const std::string& name);
 /// Where that would be; nothing is made in the current directory.
-OwnPlace find_own_place(const std::string& name);
+OwnPlace find_own_place(const std::string& name, SeenBy seen_by);
 
 /// Makes a directory in a place of find_own_place(), which is made too where it is missing. Throws
 /// Error(permission) where others could replace it by now.
 void make_in_own_place(const std::string& path);
 
-/// $XDG_STATE_HOME/stoker or ~/.local/state/stoker, made where it is missing. Throws
-/// Error(permission) where others could replace what is in it.
-std::string own_state_directory();
+/// $XDG_STATE_HOME/stoker or ~/.local/state/stoker, made where it is missing. Where others could
+/// replace what is in ~/.local/state, and no other node looks there: one in $XDG_RUNTIME_DIR or
+/// /tmp. Throws Error(permission) where there is none that is safe.
+std::string own_state_directory(SeenBy seen_by);
 
 }  // namespace stoker
