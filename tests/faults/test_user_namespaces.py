@@ -56,6 +56,7 @@ def test_a_user_inside_and_outside_shares_one_copy(user, scratch, shared):
 def test_what_a_job_inside_needs_is_not_cleaned_from_outside(user, scratch, shared, cleaned_inside):
     """A reference names the owner of the copy: by the same number on both sides."""
     user(1, "stage", shared, scratch, inside=not cleaned_inside, env={"SLURM_JOB_ID": "4711"})
-    unknown = {"PATH": f"/nonexistent:{os.environ['PATH'] if cleaned_inside else ''}"}  # Slurm cannot be asked: it may run
+    # Slurm cannot be asked: the job may run.
+    unknown = {"PATH": f"/nonexistent:{os.environ['PATH'] if cleaned_inside else ''}"}
     kept = user(1, "stage", "--clean", scratch, "--json", inside=cleaned_inside, env=unknown).json
     assert [item["references"] for item in kept["kept"]] == [["job,4711"]] and kept["removed"] == []
