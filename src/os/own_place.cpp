@@ -114,6 +114,13 @@ void make_own_directory(const std::string& path) {
 
 }  // namespace
 
+std::string others_who_rename(const std::string& directory) {
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) != 0) throw system_error(directory, "cannot stat", errno);
+  if (!is_trusted(status.st_uid)) return "its owner";
+  return (status.st_mode & S_ISVTX) != 0 ? "" : other_writers(status, directory);
+}
+
 std::string why_not_mine(const std::string& path) {
   const std::string real = real_path(path);
   const struct stat status = status_of(real);

@@ -15,6 +15,10 @@ std::string why_not_ours(const std::string& path);
 /// The same of the directory alone: another owner, or others who may write to it.
 std::string why_not_mine(const std::string& path);
 
+/// Who else may rename what is in a directory, be it of this user or not: "everybody", "its group",
+/// "its owner". Empty where nobody but root may: there, names tell what this user has made.
+std::string others_who_rename(const std::string& directory);
+
 /// A directory for what this user will run or believe later.
 struct OwnPlace {
   std::string path;     // real and absolute
