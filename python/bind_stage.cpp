@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -24,6 +25,27 @@ namespace nb = nanobind;
 namespace stoker::python {
 namespace {
 
+/// What the threads that stage have to say, until the thread that has the GIL passes it on.
+class Notices {
+ public:
+  void add(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    texts_.push_back(text);
+  }
+  void pass_on(const nb::callable& notify) {
+    std::vector<std::string> texts;
+    {
+      const std::lock_guard lock(mutex_);
+      texts.swap(texts_);
+    }
+    for (const std::string& text : texts) notify(to_str(text));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> texts_;
+};
+
 StageOptions options_of(nb::handle place, bool partial, const std::string& group, unsigned jobs) {
   StageOptions options;
   options.place = to_path(place);
@@ -34,15 +56,19 @@ StageOptions options_of(nb::handle place, bool partial, const std::string& group
 }
 
 nb::object stage(nb::handle dataset, nb::handle place, bool partial, const std::string& group,
-                 unsigned jobs, bool keep, bool verify) {
+                 unsigned jobs, bool keep, bool verify, const nb::callable& notify) {
   const std::string source = to_path(dataset);
   StageOptions options = options_of(place, partial, group, jobs);
   options.keep = keep;
   options.verify = verify;
-  return to_str(run_interruptible([&](Progress& progress) {
-    options.progress = &progress;
-    return to_text(stage_document(stoker::stage(source, options)));
-  }));
+  Notices notices;
+  options.notify = [&](const std::string& text) { notices.add(text); };
+  return to_str(run_interruptible(
+      [&](Progress& progress) {
+        options.progress = &progress;
+        return to_text(stage_document(stoker::stage(source, options)));
+      },
+      [&] { notices.pass_on(notify); }));
 }
 
 /// Stages on a thread of its own while the dataset is read. Stops with the object; what is there by
@@ -51,6 +77,7 @@ class Staging {
  public:
   Staging(const std::string& dataset, StageOptions options) : process_(::getpid()) {
     options.progress = &progress_;
+    options.notify = [this](const std::string& text) { notices_.add(text); };
     stager_ = std::make_unique<Stager>(dataset, options);
   }
   ~Staging() {
@@ -88,8 +115,11 @@ class Staging {
     return failure_.empty() ? nb::object(nb::none()) : nb::object(to_str(failure_));
   }
 
-  nb::object wait() {
+  void pass_on_notices(const nb::callable& notify) { notices_.pass_on(notify); }
+
+  nb::object wait(const nb::callable& notify) {
     for (;;) {
+      notices_.pass_on(notify);
       {
         const std::lock_guard lock(mutex_);
         if (ended_ && !failure_.empty()) throw Error(ErrorKind::io, failure_);
@@ -104,6 +134,7 @@ class Staging {
  private:
   const pid_t process_;
   Progress progress_;
+  Notices notices_;
   std::unique_ptr<Stager> stager_;
   std::mutex mutex_;
   bool ended_ = false;
@@ -123,14 +154,18 @@ void make(Staging* staging, nb::handle dataset, nb::handle place, bool partial) 
 void bind_stage(nb::module_& module) {
   module.def("stage", &stage, nb::arg("dataset"), nb::arg("place").none(), nb::arg("partial"),
              nb::arg("group"), nb::arg("jobs"), nb::arg("keep"), nb::arg("verify"),
+             nb::arg("notify"),
              nb::sig("def stage(dataset: object, place: object | None, partial: bool, group: str, "
-                     "jobs: int, keep: bool, verify: bool) -> str"));
+                     "jobs: int, keep: bool, verify: bool, notify: object) -> str"));
   nb::class_<Staging>(module, "Staging")
       .def("__init__", &make, nb::arg("dataset"), nb::arg("place").none(), nb::arg("partial"),
            nb::sig("def __init__(self, dataset: object, place: object | None, partial: bool) -> "
                    "None"))
       .def("start", &Staging::start)
-      .def("wait", &Staging::wait, nb::sig("def wait(self) -> str"))
+      .def("wait", &Staging::wait, nb::arg("notify"),
+           nb::sig("def wait(self, notify: object) -> str"))
+      .def("pass_on_notices", &Staging::pass_on_notices, nb::arg("notify"),
+           nb::sig("def pass_on_notices(self, notify: object) -> None"))
       .def("failure", &Staging::failure, nb::sig("def failure(self) -> str | None"))
       .def_prop_ro("packed", [](const Staging& staging) { return staging.target().packed; })
       .def_prop_ro(

@@ -15,27 +15,36 @@ namespace stoker::python {
 
 /// Calls work(progress) on a thread of its own, without the GIL, and meanwhile lets Python handle
 /// its signals. What a handler raises (KeyboardInterrupt, say) stops the work and is thrown once
-/// it has ended. REQUIRES: the GIL is held; `work` touches nothing of Python.
-template <typename Work>
-auto run_interruptible(Work work) {
+/// it has ended. So is what meanwhile() throws, which is called with the GIL, again and again, and
+/// once more when the work has ended. REQUIRES: the GIL is held; `work` touches nothing of Python.
+template <typename Work, typename Meanwhile>
+auto run_interruptible(Work work, Meanwhile meanwhile) {
   using Result = decltype(work(std::declval<Progress&>()));
   Progress progress;
   std::optional<nanobind::python_error> raised;
   std::packaged_task<Result()> task([&] { return work(progress); });
   std::future<Result> result = task.get_future();
   std::jthread worker(std::move(task));
-  {
-    const nanobind::gil_scoped_release without_gil;
-    while (result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
-      const nanobind::gil_scoped_acquire with_gil;
-      if (PyErr_CheckSignals() == 0) continue;
-      nanobind::python_error error;
+  for (bool ended = false; !ended;) {
+    {
+      const nanobind::gil_scoped_release without_gil;
+      ended = result.wait_for(std::chrono::milliseconds(50)) == std::future_status::ready;
+    }
+    try {
+      if (!ended && PyErr_CheckSignals() != 0) throw nanobind::python_error();
+      meanwhile();
+    } catch (nanobind::python_error& error) {
       if (!raised) raised.emplace(std::move(error));
       progress.stop = true;
     }
   }
   if (raised) throw nanobind::python_error(std::move(*raised));
   return result.get();
+}
+
+template <typename Work>
+auto run_interruptible(Work work) {
+  return run_interruptible(std::move(work), [] {});
 }
 
 }  // namespace stoker::python

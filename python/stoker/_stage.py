@@ -62,6 +62,11 @@ class StageResult:
         return cls(**{**values, "faults": tuple(values["faults"]), "repaired": tuple(values["repaired"])})
 
 
+def _notify(text: str) -> None:
+    """Who is waited for, and what of others is not used: while it happens, at the line that called stoker."""
+    warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
 def stage(
     dataset: Path,
     place: Path | None = None,
@@ -81,10 +86,19 @@ def stage(
     jobs: threads to use.
     keep: the copy stays after the job that this is part of, until `stoker stage --clean`.
     verify: read what is there already, and copy again what is damaged.
+
+    Warns (RuntimeWarning) while it waits for another process that stages the same.
     """
     return StageResult._of(
         _core.stage(
-            dataset=dataset, place=place, partial=partial, group=group or "", jobs=_jobs(jobs), keep=keep, verify=verify
+            dataset=dataset,
+            place=place,
+            partial=partial,
+            group=group or "",
+            jobs=_jobs(jobs),
+            keep=keep,
+            verify=verify,
+            notify=_notify,
         )
     )
 
@@ -108,13 +122,15 @@ class Staging:
         self._core.start()
         # Small files become other shards than those of the source: they are read when all are there.
         if self._core.packed:
-            result = StageResult._of(self._core.wait())
+            result = StageResult._of(self._core.wait(_notify))
             self.dataset = _open(result.path, None, None, True, None)
         else:
             self.dataset = _open(path, None, None, True, self._core.root)
 
     def warn(self) -> None:
         """Training goes on without a copy, but whoever trains should know."""
+        if self._core is not None:
+            self._core.pass_on_notices(_notify)
         cause = None if self._warned or self._core is None else self._core.failure()
         if cause is not None:
             self._warned = True
@@ -124,7 +140,7 @@ class Staging:
         """None where there is no place to stage to."""
         if self._core is None:
             return None
-        return StageResult._of(self._core.wait())
+        return StageResult._of(self._core.wait(_notify))
 
 
 def staged(data: Any, place: Path | None) -> list[Staging]:

@@ -201,7 +201,7 @@ int print_result(std::string_view command, const std::string& directory, const P
 
 std::string new_jobs_directory(std::string_view command) {
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  const OwnPlace place = find_own_place("jobs");
+  const OwnPlace place = find_own_place("jobs", SeenBy::all_nodes);
   std::string directory =
       fmt::format("{}/{}-{:%Y%m%d-%H%M%S}-{}", place.path, command, fmt::gmtime(now), ::getpid());
   if (!place.instead.empty()) {

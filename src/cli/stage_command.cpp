@@ -85,11 +85,42 @@ double parse_time(const std::string& text) {
                                             printable(text)));
 }
 
-int list_places(const Arguments& arguments) {
-  const StagedList list = list_staged(arguments.rest());
+/// What each node of the job lists; failures of some are said, and the others' lists count.
+StagedList list_nodes(unsigned nodes, const Arguments& arguments, bool& failed,
+                      const Progress& progress) {
+  std::vector<std::string> words = {"stage", "--list", "--json"};
+  for (const std::string& place : arguments.rest()) words.push_back(fs::absolute(place).string());
+  StagedList list;
+  for (const Json& document : run_on_nodes(nodes, words, progress)) {
+    if (!document.contains("error")) {
+      add_listed(document, list);
+      continue;
+    }
+    failed = true;
+    print_error(fmt::format("stoker: {}: {}\n", printable(document.value("node", "a node")),
+                            printable(document["error"].value("message", "failed"))));
+  }
+  return list;
+}
+
+int list_places(const Arguments& arguments, const Progress& progress) {
+  const unsigned nodes = nodes_to_stage_on();
+  bool all = nodes > 1, failed = false;
+  StagedList list;
+  try {
+    if (all) list = list_nodes(nodes, arguments, failed, progress);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted) throw;
+    all = false;
+    print_error(
+        fmt::format("stoker: only what is staged on {} is listed, one of {} nodes of this job: {}; "
+                    "srun --ntasks-per-node=1 stoker stage --list shows each node's\n",
+                    printable(node_name()), nodes, error.what()));
+  }
+  if (!all) list = list_staged(arguments.rest());
   print(arguments.flag(kJsonOption.name) ? to_text(staged_list_document(list))
-                                         : staged_list_report(list, Style::of_stdout()));
-  return kExitDone;
+                                         : staged_list_report(list, all, Style::of_stdout()));
+  return failed ? kExitFailed : kExitDone;
 }
 
 /// A part of a job, by a name that can be part of a file's.
@@ -317,7 +348,7 @@ int run_on_staged(const Arguments& arguments, Progress& progress) {
 
 int run_stage(const Arguments& arguments, Progress& progress) {
   refuse_contradictions(arguments);
-  if (arguments.flag(kShowOption.name)) return list_places(arguments);
+  if (arguments.flag(kShowOption.name)) return list_places(arguments, progress);
   if (arguments.flag(kCleanOption.name)) return clean_places(arguments, progress);
   if (arguments.flag(kBeforeJobOption.name)) return stage_before_job(arguments);
   const bool command = arguments.rest().size() > arguments.rest_before_dashes();

@@ -163,31 +163,31 @@ std::string nodes_report(const Json& document, const Style& style) {
          failures;
 }
 
-std::string staged_list_report(const StagedList& list, const Style& style) {
+std::string staged_list_report(const StagedList& list, bool nodes, const Style& style) {
   std::string passed_over;
   for (const PassedOver& one : list.passed_over) {
-    passed_over += fmt::format("passed over: {} of {}: {}\n", printable(one.directory),
+    passed_over += fmt::format("{}passed over: {} of {}: {}\n",
+                               nodes ? printable(one.node) + ": " : "", printable(one.directory),
                                printable(user_in_words(one.owner)), printable(one.why));
   }
   if (list.items.empty()) return "nothing is staged here\n" + passed_over;
   std::vector<std::vector<std::string>> rows;
   for (const StagedItem& item : list.items) {
-    rows.push_back({printable(item.directory), item.source.empty() ? "?" : printable(item.source),
+    rows.push_back({printable(item.node), printable(item.directory),
+                    item.source.empty() ? "?" : printable(item.source),
                     item.own ? "yours" : printable(user_in_words(item.owner)),
                     format_bytes(item.bytes), format_duration(item.age_s),
                     item.complete ? "whole" : "a part", users_of(item),
                     item.purged_in_days ? fmt::format("{:.0f} days", *item.purged_in_days) : "-"});
   }
-  return table({{"copy"},
-                {"of"},
-                {"whose"},
-                {"size", true},
-                {"age", true},
-                {"state"},
-                {"used by"},
-                {"deleted in", true}},
-               rows, style) +
-         passed_over;
+  std::vector<Column> columns = {{"node"},  {"copy"},       {"of"},
+                                 {"whose"}, {"size", true}, {"age", true},
+                                 {"state"}, {"used by"},    {"deleted in", true}};
+  if (!nodes) {
+    columns.erase(columns.begin());
+    for (std::vector<std::string>& row : rows) row.erase(row.begin());
+  }
+  return table(columns, rows, style) + passed_over;
 }
 
 std::string clean_report(const CleanResult& result, const Style& style) {

@@ -17,7 +17,8 @@ std::string stage_report(const StageResult& result, const Style& style);
 /// From the documents of several nodes.
 std::string nodes_report(const Json& document, const Style& style);
 std::string payoff_line(const Payoff& payoff);
-std::string staged_list_report(const StagedList& list, const Style& style);
+/// With a column for the node where `nodes` says so.
+std::string staged_list_report(const StagedList& list, bool nodes, const Style& style);
 /// From the documents of several nodes.
 std::string cleaned_nodes_report(const std::vector<Json>& documents, const Style& style);
 std::string clean_report(const CleanResult& result, const Style& style);

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "os/node.h"
 #include "os/output_file.h"
-#include "os/own_place.h"
+#include "os/user_namespace.h"
 
 namespace stoker {
 namespace fs = std::filesystem;

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "base/transient.h"
 #include "dataset/manifest.h"
+#include "os/open_beneath.h"
 
 namespace stoker {
 namespace {
@@ -98,6 +99,7 @@ class Walk {
     std::error_code failed;  // where it matters, listing the root fails just after
     real_root_ = fs::canonical(root_, failed);
     if (failed) real_root_ = fs::absolute(root_, failed);
+    blobs_ = blobs_of_snapshot(real_root_.native());
   }
 
   FolderTree run() {
@@ -206,8 +208,14 @@ class Walk {
     }
     const bool directory = info->kind == FileKind::directory;
     const fs::path real = fs::canonical(absolute(path), failed);
+<<<<<<< HEAD
     if (failed || !is_inside(real)) {
       refuse("which is outside the folder");
+=======
+    const bool blob = !directory && !blobs_.empty() && real.native().starts_with(blobs_);
+    if (failed || !(is_inside(real) || blob)) {
+      refuse("which lies outside the folder");
+>>>>>>> place
     } else if (!directory) {
       return add_file(listing, name);
     } else if (lies_in(listing.path, *info)) {
@@ -321,6 +329,7 @@ class Walk {
   const std::set<std::string, std::less<>>& of_other_splits_;
   std::string root_;
   fs::path real_root_;
+  std::string blobs_;  // see blobs_of_snapshot()
   FolderTree tree_;
   // By device and inode: links behind links that lead to a directory.
   std::map<std::pair<uint64_t, uint64_t>, unsigned> ways_;

@@ -34,28 +34,46 @@ bool is_there(const std::string& path, std::string_view contents) {
   }
 }
 
+void write_into(const std::string& directory) {
+  make_private(directory);
+  for (const auto& [name, contents] : hook_files()) {
+    const std::string path = directory + "/" + std::string(name);
+    if (!is_there(path, contents)) write_file(path, as_bytes(contents));
+  }
+}
+
 /// For all runs with the same files: what is in it never changes.
-std::string place_of_all_runs() {
+std::string write_for_all_runs() {
   uint32_t sum = 0;
   for (const auto& [name, contents] : hook_files()) sum = crc32c(as_bytes(contents), sum);
-  return fmt::format("{}/hook-{:08x}", own_state_directory(), sum);
+  std::string directory =
+      fmt::format("{}/hook-{:08x}", own_state_directory(SeenBy::this_node), sum);
+  write_into(directory);
+  return directory;
 }
 
 }  // namespace
 
 std::string write_hook_files(const std::string& run_directory, std::string& note) {
-  std::string directory = run_directory + "/hook";
-  if (const std::string why = why_not_ours(run_directory); !why.empty()) {
-    directory = place_of_all_runs();
+  const std::string why = why_not_ours(run_directory);
+  std::string directory;
+  if (why.empty()) {
+    directory = run_directory + "/hook";
+    write_into(directory);
+    return directory;
+  }
+  try {
+    directory = write_for_all_runs();
     note = fmt::format(
         "what Python imports to be measured is in {}: another user could replace the "
         "run's directory, because {}",
         printable(directory), why);
-  }
-  make_private(directory);
-  for (const auto& [name, contents] : hook_files()) {
-    const std::string path = directory + "/" + std::string(name);
-    if (!is_there(path, contents)) write_file(path, as_bytes(contents));
+  } catch (const Error& error) {
+    note = fmt::format(
+        "measured without the hook: steps and waiting for data are not measured unless the command "
+        "records them itself (stoker.Meter) or --pattern finds them, only what the processes use. "
+        "There is no safe directory for what Python would import: {}; {}",
+        why, error.what());
   }
   return directory;
 }

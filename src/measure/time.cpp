@@ -199,6 +199,7 @@ std::map<std::string, std::string> environment_for(const TimeOptions& options,
                                   printable(directory)));
     }
     if (!note.empty() && options.each_note) options.each_note(note);
+    if (directory.empty()) return changes;
     const std::string before = environment("PYTHONPATH");
     changes["PYTHONPATH"] = before.empty() ? directory : directory + ":" + before;
   }

@@ -45,9 +45,9 @@ class ReadableFile {
 
 /// Which links are followed where a name, that an index gave, is opened.
 enum class Links : uint8_t {
-  inside,   // those that stay below the directory
+  inside,   // those that stay below the directory, and trusted ones of a Hugging Face cache
   trusted,  // and those out of it that are ours or root's, or lead to a file that is no secret of
-            // ours: one of the link's owner, or of a third user who lets others read it
+            // ours: one that the link's owner may read, or of a third user who lets others read it
 };
 
 /// A directory whose files are opened by names from an index. Whatever the names and links in it

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/inner_path.h"
 #include "base/text.h"
+#include "os/may_read.h"
 
 namespace stoker {
 namespace {
@@ -60,13 +61,21 @@ std::string path_of_descriptor(int descriptor) {
   return length <= 0 ? "" : std::string(path.data(), static_cast<size_t>(length));
 }
 
-bool may_follow(const struct stat& link, const struct stat& file) {
+/// `path` is where the file was found; empty where that cannot be told.
+bool may_follow(const struct stat& link, const struct stat& file, const std::string& path) {
   const uid_t us = ::geteuid();
   if (link.st_uid == us || link.st_uid == 0 || link.st_uid == file.st_uid) return true;
-  return file.st_uid != us && (file.st_mode & (S_IRGRP | S_IROTH)) != 0;
+  if (file.st_uid != us && (file.st_mode & (S_IRGRP | S_IROTH)) != 0) return true;
+  return may_read(link.st_uid, path);  // they gain nothing by it
 }
 
 }  // namespace
+
+std::string blobs_of_snapshot(const std::string& real_directory) {
+  constexpr std::string_view kSnapshots = "/snapshots/";
+  const size_t at = real_directory.rfind(kSnapshots);
+  return at == std::string::npos ? "" : real_directory.substr(0, at) + "/blobs/";
+}
 
 void OpenBeneath::without_openat2(bool lacking) { lacks_openat2 = lacking; }
 
@@ -125,14 +134,17 @@ int OpenBeneath::open_plainly(int root, const std::string& name, int flags, Link
   const std::string top = path_of_descriptor(root), whole = path_of_descriptor(file.descriptor);
   const bool known = !top.empty() && !whole.empty();  // nothing is where /proc is not mounted
   if (!known || !whole.starts_with(top == "/" ? top : top + "/")) {
-    check_links(root, name, file.descriptor, links, known);
+    const std::string blobs = blobs_of_snapshot(top);
+    const bool blob = known && !blobs.empty() && whole.starts_with(blobs);
+    check_links(root, name, file.descriptor, blob ? Links::trusted : links, known ? whole : "");
   }
   return std::exchange(file.descriptor, -1);
 }
 
-/// Throws where a link of the path below the directory is not to be followed.
+/// Throws where a link of the path below the directory is not to be followed. `whole` is where it
+/// led, outside of the directory; empty where that cannot be told.
 void OpenBeneath::check_links(int root, const std::string& name, int file, Links links,
-                              bool is_outside) const {
+                              const std::string& whole) const {
   struct stat there {};
   bool any = false;
   if (::fstat(file, &there) != 0) throw system_error(path_of(name), "cannot stat", errno);
@@ -143,17 +155,17 @@ void OpenBeneath::check_links(int root, const std::string& name, int file, Links
       throw system_error(path_of(part), "cannot stat", errno);
     }
     any |= S_ISLNK(link.st_mode);
-    const bool followed = links == Links::trusted && may_follow(link, there);
+    const bool followed = links == Links::trusted && may_follow(link, there, whole);
     if (S_ISLNK(link.st_mode) && !followed) {
       throw Error(ErrorKind::permission,
                   fmt::format("{}: is a link of user {} that leads out of the dataset{}: not "
                               "followed; copy what is meant to the dataset",
                               printable(path_of(part)), link.st_uid,
-                              links == Links::trusted ? ", to a file that is not theirs" : ""));
+                              links == Links::trusted ? ", to a file that they may not read" : ""));
     }
     if (end == std::string::npos) break;
   }
-  if (any || !is_outside) return;
+  if (any || whole.empty()) return;
   throw Error(ErrorKind::permission,
               fmt::format("{}: led out of the dataset while it was opened: somebody changes it",
                           printable(path_of(name))));

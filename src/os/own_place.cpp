@@ -12,12 +12,12 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
-#include <fstream>
 #include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "os/node.h"
+#include "os/user_namespace.h"
 
 namespace stoker {
 namespace {
@@ -35,16 +35,6 @@ std::string real_path(const std::string& path) {
   char real[PATH_MAX];
   if (::realpath(path.c_str(), real) == nullptr) throw system_error(path, "cannot open", errno);
   return real;
-}
-
-/// Whether this user namespace has a user of that number.
-bool is_mapped(uid_t user) {
-  std::ifstream map("/proc/self/uid_map");
-  if (!map.is_open()) return true;  // it cannot be asked; outside of containers all are
-  for (uint64_t inside = 0, outside = 0, count = 0; map >> inside >> outside >> count;) {
-    if (user >= inside && user - inside < count) return true;
-  }
-  return false;
 }
 
 bool is_trusted(uid_t owner) {
@@ -118,10 +108,11 @@ void make_own_directory(const std::string& path) {
 
 }  // namespace
 
-bool is_any_unmapped_user(uid_t user) {
-  uid_t overflow = 65534;
-  std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;
-  return user == overflow && !is_mapped(overflow);
+std::string others_who_rename(const std::string& directory) {
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) != 0) throw system_error(directory, "cannot stat", errno);
+  if (!is_trusted(status.st_uid)) return "its owner";
+  return (status.st_mode & S_ISVTX) != 0 ? "" : other_writers(status, directory);
 }
 
 std::string why_not_mine(const std::string& path) {
@@ -130,7 +121,12 @@ std::string why_not_mine(const std::string& path) {
   if (status.st_uid != ::geteuid()) {
     return fmt::format("{} belongs to {}", printable(real), user_in_words(status.st_uid));
   }
-  return why_not_component(real, status, true);
+  if (std::string why = why_not_component(real, status, true); !why.empty()) return why;
+  // Nobody but its owner may write to it now.
+  if (is_any_unmapped_user(status.st_uid) && ::access(real.c_str(), W_OK) != 0) {
+    return fmt::format("{} belongs to another user", printable(real));
+  }
+  return "";
 }
 
 std::string why_not_ours(const std::string& path) {
@@ -158,22 +154,22 @@ std::string why_not_here(const std::string& name) {
 
 }  // namespace
 
-OwnPlace find_own_place(const std::string& name) {
+OwnPlace find_own_place(const std::string& name, SeenBy seen_by) {
   OwnPlace place;
   const std::string here = "stoker-" + name;
   place.instead = why_not_here(here);
-  place.path =
-      place.instead.empty() ? real_path(".") + "/" + here : own_state_directory() + "/" + name;
+  place.path = place.instead.empty() ? real_path(".") + "/" + here
+                                     : own_state_directory(seen_by) + "/" + name;
   return place;
 }
 
 OwnPlace make_own_place(const std::string& name) {
-  OwnPlace place = find_own_place(name);
+  OwnPlace place = find_own_place(name, SeenBy::this_node);
   make_own_directory(place.path);
   std::string why = why_not_ours(place.path);
   // Somebody may have been faster in a directory where everybody makes things.
   if (!why.empty() && place.instead.empty()) {
-    place.path = own_state_directory() + "/" + name;
+    place.path = own_state_directory(SeenBy::this_node) + "/" + name;
     place.instead = why;
     make_own_directory(place.path);
     why = why_not_ours(place.path);
@@ -218,19 +214,20 @@ std::string own_directory_at(const std::string& path) {
 
 }  // namespace
 
-std::string own_state_directory() {
-  const std::string wanted = state_directory() + "/stoker";
-  std::vector<std::string> others = {fmt::format("/tmp/stoker-state-{}", ::geteuid())};
-  if (const std::string runtime = environment("XDG_RUNTIME_DIR"); !runtime.empty()) {
-    others.insert(others.begin(), runtime + "/stoker");
-  }
+std::string own_state_directory(SeenBy seen_by) {
   try {
-    return own_directory_at(wanted);
+    return own_directory_at(state_directory() + "/stoker");
   } catch (const Error&) {
+    // Where other nodes look, a name in their /tmp may be anybody's.
+    const std::string nodes = environment("SLURM_JOB_NUM_NODES");
+    if (seen_by == SeenBy::all_nodes || (!nodes.empty() && nodes != "1")) throw;
     if (!environment("XDG_STATE_HOME").empty()) throw;  // the user's own choice
-    for (const std::string& other : others) {
+    const std::string runtime = environment("XDG_RUNTIME_DIR");
+    for (const std::string& other :
+         {runtime.empty() ? runtime : runtime + "/stoker",
+          fmt::format("/tmp/stoker-state-{}", outer_user(::geteuid()))}) {
       try {
-        return own_directory_at(other);
+        if (!other.empty()) return own_directory_at(other);
       } catch (const Error&) {  // the first one says what to do
       }
     }

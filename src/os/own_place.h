@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 
 namespace stoker {
-
-/// Whether this number stands for all users that this user namespace does not have: two files that
-/// have it as their owner need not have the same one. In a container that a user started without
-/// privileges, all that belongs to such users, root among them, seems to belong to the overflow
-/// user.
-bool is_any_unmapped_user(uid_t user);
 
 /// Why another user could replace the directory `path`, or something in it: "/scratch belongs to
 /// eve (2003)". Empty where only this user and root can. Every component of its real path counts:
@@ -23,24 +15,32 @@ std::string why_not_ours(const std::string& path);
 /// The same of the directory alone: another owner, or others who may write to it.
 std::string why_not_mine(const std::string& path);
 
+/// Who else may rename what is in a directory, be it of this user or not: "everybody", "its group",
+/// "its owner". Empty where nobody but root may: there, names tell what this user has made.
+std::string others_who_rename(const std::string& directory);
+
 /// A directory for what this user will run or believe later.
 struct OwnPlace {
   std::string path;     // real and absolute
   std::string instead;  // why it is not the one that was wanted; empty where it is
 };
 
+/// Which nodes use a directory by its path. In a job of several nodes it is always all of them.
+enum class SeenBy { this_node, all_nodes };
+
 /// The directory stoker-`name` in the current one, made where it is missing, if only this user can
 /// replace what is in it; otherwise `name` in own_state_directory().
 OwnPlace make_own_place(const std::string& name);
 /// Where that would be; nothing is made in the current directory.
-OwnPlace find_own_place(const std::string& name);
+OwnPlace find_own_place(const std::string& name, SeenBy seen_by);
 
 /// Makes a directory in a place of find_own_place(), which is made too where it is missing. Throws
 /// Error(permission) where others could replace it by now.
 void make_in_own_place(const std::string& path);
 
-/// $XDG_STATE_HOME/stoker or ~/.local/state/stoker, made where it is missing. Throws
-/// Error(permission) where others could replace what is in it.
-std::string own_state_directory();
+/// $XDG_STATE_HOME/stoker or ~/.local/state/stoker, made where it is missing. Where others could
+/// replace what is in ~/.local/state, and no other node looks there: one in $XDG_RUNTIME_DIR or
+/// /tmp. Throws Error(permission) where there is none that is safe.
+std::string own_state_directory(SeenBy seen_by);
 
 }  // namespace stoker

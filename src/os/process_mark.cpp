@@ -41,6 +41,34 @@ std::optional<ProcessFacts> facts_of(pid_t pid) {
   return facts;
 }
 
+/// What a file in a directory of control groups says.
+std::string group_says(const std::string& mount, const std::string& group, const char* name) {
+  std::ifstream file(mount + group + "/" + name);
+  return std::string((std::istreambuf_iterator<char>(file)), {});
+}
+
+/// Whether the control group of a process is frozen, by which Slurm suspends jobs where it tracks
+/// processes by control groups. The process itself seems to sleep, or to wait for a disk.
+bool is_frozen(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/cgroup", pid));
+  for (std::string line; std::getline(file, line);) {  // NUMBER:CONTROLLERS:PATH
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string group = line.substr(second + 1);
+    if (controllers == "freezer" &&
+        group_says("/sys/fs/cgroup/freezer", group, "freezer.state").starts_with("FROZEN")) {
+      return true;
+    }
+    if (!controllers.empty()) continue;
+    for (const char* mount : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
+      const std::string events = group_says(mount, group, "cgroup.events");
+      if (events.find("frozen 1") != std::string::npos) return true;
+    }
+  }
+  return false;
+}
+
 /// What makes numbers of processes comparable: host, its boot, the namespace they count in.
 std::string scope() {
   std::string host = host_name();
@@ -107,8 +135,9 @@ Alive process_lives(std::string_view mark) {
 
 bool process_is_stopped(std::string_view mark) {
   if (process_lives(mark) != Alive::yes) return false;
-  const std::optional<ProcessFacts> facts = facts_of(number_in(parts_of(mark)[3]));
-  return facts && (facts->state == 'T' || facts->state == 't');
+  const pid_t pid = number_in(parts_of(mark)[3]);
+  const std::optional<ProcessFacts> facts = facts_of(pid);
+  return (facts && (facts->state == 'T' || facts->state == 't')) || is_frozen(pid);
 }
 
 std::string process_in_words(std::string_view mark) {

@@ -17,7 +17,8 @@ enum class Alive { yes, no, unknown };
 /// numbers. What is no such name is no process.
 Alive process_lives(std::string_view mark);
 
-/// Whether a process of this host is stopped: by SIGSTOP, by a debugger, or suspended with its job.
+/// Whether a process of this host is stopped: by SIGSTOP, by a debugger, or suspended with its job,
+/// be it by a signal or by freezing its control group.
 bool process_is_stopped(std::string_view mark);
 
 /// "process 4711 on n1".

@@ -279,6 +279,10 @@ void SafeDirectory::remove_tree(const std::string& name) const {
   }
 }
 
+void SafeDirectory::remove_contents() const {
+  for (const DirectoryEntry& entry : list()) remove_tree(entry.name);
+}
+
 void SafeDirectory::rename(const std::string& name, const SafeDirectory& to,
                            const std::string& new_name) const {
   if (::renameat(descriptor_, component(name), to.descriptor_, component(new_name)) != 0) {

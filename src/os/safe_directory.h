@@ -68,6 +68,8 @@ class SafeDirectory {
   void remove_empty(const std::string& name) const;
   /// With everything in it; other file systems that are mounted there are left alone.
   void remove_tree(const std::string& name) const;
+  /// All that is in it, as remove_tree() does.
+  void remove_contents() const;
   /// Into another directory, over what is there under that name.
   void rename(const std::string& name, const SafeDirectory& to, const std::string& new_name) const;
   void sync() const;

@@ -8,11 +8,13 @@
 #include <cerrno>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "os/own_place.h"
 #include "os/process_mark.h"
-#include "os/safe_directory.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
@@ -33,17 +35,35 @@ bool is_abandoned(std::string_view name) {
 
 }  // namespace
 
-ScratchDirectory::ScratchDirectory() {
-  remove_abandoned_scratch();
-  const std::string name = std::string(kPrefix) + this_process_mark() + "-XXXXXX";
-  path_ = (fs::temp_directory_path() / name).string();
+TemporaryDirectory::TemporaryDirectory(std::string path) : path_(std::move(path)) {
   if (::mkdtemp(path_.data()) == nullptr) throw system_error(path_, "cannot create", errno);
+  held_.emplace(path_);
+  if (held_->ownership().user != ::geteuid() || !held_->list().empty()) {
+    held_.reset();
+    throw Error(ErrorKind::permission,
+                printable(path_) + ": another user has put something else in its place");
+  }
 }
 
-ScratchDirectory::~ScratchDirectory() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+TemporaryDirectory::~TemporaryDirectory() {
+  try {
+    held_->remove_contents();
+  } catch (const Error&) {  // stays: it is in nobody's way
+  }
+  ::rmdir(path_.c_str());
 }
+
+namespace {
+
+std::string name_for_scratch() {
+  remove_abandoned_scratch();
+  const std::string name = std::string(kPrefix) + this_process_mark() + "-XXXXXX";
+  return (fs::temp_directory_path() / name).string();
+}
+
+}  // namespace
+
+ScratchDirectory::ScratchDirectory() : directory_(name_for_scratch()) {}
 
 void remove_abandoned_scratch() {
   std::error_code failed;
@@ -58,6 +78,7 @@ void remove_abandoned_scratch() {
   }
   if (names.empty()) return;
   try {
+    if (!others_who_rename(where.string()).empty()) return;
     const SafeDirectory directory(where.string());
     for (const std::string& name : names) {
       const auto owner = directory.ownership(name);

@@ -170,6 +170,11 @@ void write_shards(const Source& source, const WriteFormat& write, const Destinat
   reading.fetch_inline = true;
   const auto index = std::make_shared<Index>(destination.plan + "/source");
   const Conversion conversion = conversion_of(*index, write, options);
+  // A shard's files are written by their numbers: there must be one for each field.
+  if (plan.endings != endings_of(write, conversion.out())) {
+    throw Error(ErrorKind::corrupt,
+                damaged_plan(destination.plan, "its files are not those of the fields"));
+  }
   const ViewReading views = plan_views(*index, options);
   reading.views = views.limits;
   Readers readers(index, reading);

@@ -416,8 +416,7 @@ Plan make_plan(const Source& source, const Detected& detected, const WriteFormat
   const Conversion conversion = conversion_of(*index, write, options);
   plan.lossy = conversion.lossy();
   refuse_loss(conversion, options);
-  plan.endings =
-      write.endings != nullptr ? write.endings(conversion.out()) : std::vector<std::string>{""};
+  plan.endings = endings_of(write, conversion.out());
   Planner planner(reader, write, conversion, options);
   planner.run(planners, plan);
   if (planner.taken() == 0) throw nothing_to_pack(plan);

@@ -56,6 +56,9 @@ struct Plan {
                                      const PlannedShard& shard);
 };
 
+/// What follows a shard's name in the names of its files; an empty one where it is one file.
+std::vector<std::string> endings_of(const WriteFormat& write, const OutSchema& schema);
+
 /// What to say about a plan that cannot be read.
 std::string damaged_plan(const std::string& path, std::string_view why);
 

@@ -2,6 +2,7 @@
 // The plan as a file: what another process, or a later one, goes on with.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -64,11 +65,15 @@ class NamesInPlan {
     const std::string stem = source != plan.options.end() && source->is_string()
                                  ? name_from_json(source->get<std::string>())
                                  : "";
+    const Json splits = plan.options.value("split", Json::object());
     for (const PlannedDataset& dataset : plan.datasets) {
       if (!dataset.directory.empty()) check(dataset.directory);
       for (const PlannedShard& shard : dataset.shards) {
         for (const std::string& ending : plan.endings) check(shard.name + ending);
         if (shard.first > shard.last) refuse("a shard ends before it begins");
+      }
+      if (dataset.directory.empty() ? !splits.empty() : !splits.contains(dataset.directory)) {
+        refuse(fmt::format("it has no split '{}'", printable(dataset.directory)));
       }
       for (size_t i = 0; i < dataset.shards.size(); ++i) {
         const std::string& name = dataset.directory.empty() ? stem : dataset.directory;
@@ -77,9 +82,24 @@ class NamesInPlan {
         }
       }
     }
+    check_endings(*format->write, plan.endings);
   }
 
  private:
+  /// The first is the same for all datasets; where there are more, they differ by a field's name.
+  void check_endings(const WriteFormat& write, const std::vector<std::string>& endings) const {
+    const std::string first = endings_of(write, {}).front();
+    const std::string type = first.substr(std::min(first.rfind('.'), first.size()));
+    bool good = endings.front() == first && (write.endings != nullptr || endings.size() == 1);
+    for (const std::string& ending : endings) {
+      good = good && ending.ends_with(type) && (type.empty() || ending.starts_with('.'));
+    }
+    if (!good) {
+      refuse(fmt::format("pack does not end the names of files in '{}'",
+                         printable(fmt::format("{}", fmt::join(endings, "', '")))));
+    }
+  }
+
   /// A shard's file or a split's directory: one component that is not hidden.
   void check(const std::string& name) const {
     std::string_view why = unsafe_path(name);
@@ -96,6 +116,10 @@ class NamesInPlan {
 };
 
 }  // namespace
+
+std::vector<std::string> endings_of(const WriteFormat& write, const OutSchema& schema) {
+  return write.endings != nullptr ? write.endings(schema) : std::vector<std::string>{""};
+}
 
 std::string damaged_plan(const std::string& path, std::string_view why) {
   return fmt::format(

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "os/node.h"
+#include "os/own_place.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
@@ -43,6 +44,7 @@ bool is_leftover(const std::string& path, const std::string& name) {
 
 void ProbeDirectory::remove_leftovers(const std::string& place) {
   std::error_code ignored;
+  if (!fs::is_directory(place, ignored) || !others_who_rename(place).empty()) return;
   std::vector<std::string> found;
   for (fs::directory_iterator at(place, ignored), end; !ignored && at != end;
        at.increment(ignored)) {
@@ -54,17 +56,9 @@ void ProbeDirectory::remove_leftovers(const std::string& place) {
   for (const std::string& path : found) fs::remove_all(path, ignored);
 }
 
-ProbeDirectory::ProbeDirectory(const std::string& place) {
-  std::string name = (fs::path(place) / (prefix_of_host() + "XXXXXX")).string();
-  if (::mkdtemp(name.data()) == nullptr) throw system_error(place, "cannot write there", errno);
-  path_ = name;
-  lock_.emplace(path_);
-}
-
-ProbeDirectory::~ProbeDirectory() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
+ProbeDirectory::ProbeDirectory(const std::string& place)
+    : directory_((fs::path(place) / (prefix_of_host() + "XXXXXX")).string()),
+      lock_(directory_.path()) {}
 
 ProbeFile::ProbeFile(const std::string& path, bool write) {
   const int how = (write ? O_RDWR : O_RDONLY) | O_CLOEXEC;

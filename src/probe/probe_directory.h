@@ -6,6 +6,7 @@
 #include <string>
 
 #include "os/directory_lock.h"
+#include "os/scratch_directory.h"
 
 namespace stoker {
 
@@ -15,19 +16,17 @@ class ProbeDirectory {
  public:
   /// Throws Error(permission) or Error(io) where nothing can be written.
   explicit ProbeDirectory(const std::string& place);
-  ~ProbeDirectory();
-  ProbeDirectory(const ProbeDirectory&) = delete;
-  ProbeDirectory& operator=(const ProbeDirectory&) = delete;
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return directory_.path(); }
 
   /// Directories of processes that are no more: of this host where nobody holds their lock, of
-  /// others where nothing has changed for a day.
+  /// others where nothing has changed for a day. None where others may rename what is in the place:
+  /// they could give such a name to anything.
   static void remove_leftovers(const std::string& place);
 
  private:
-  std::string path_;
-  std::optional<DirectoryLock> lock_;
+  TemporaryDirectory directory_;
+  DirectoryLock lock_;
 };
 
 /// A large file that is written and read, open twice: through the page cache and, where the file

@@ -90,6 +90,7 @@ std::string opens(const Json& state) {
 StagedItem look_at_copy(const std::string& place, const SafeDirectory& copy, uid_t owner) {
   constexpr double kNs = 1e-9, kDay = 24 * 3600;
   StagedItem item;
+  item.node = node_name();
   item.place = place;
   item.directory = copy.path();
   item.owner = owner;
@@ -146,7 +147,7 @@ std::vector<StagedItem> list_user(const std::string& place, const SafeDirectory&
       // Not for us, or made to disturb; of what is our own nothing may be passed over.
       if (owner == ::geteuid()) throw;
       if (passed_over == nullptr || is_refusal(error)) continue;
-      passed_over->push_back({top.path() + "/" + entry.name, owner, error.what()});
+      passed_over->push_back({node_name(), top.path() + "/" + entry.name, owner, error.what()});
     }
   }
   return items;
@@ -170,7 +171,7 @@ StagedList list_staged(const std::vector<std::string>& places) {
       } catch (const Error& error) {
         if (*owner == ::geteuid()) throw;
         if (!is_refusal(error)) {
-          list.passed_over.push_back({path + "/" + entry.name, *owner, error.what()});
+          list.passed_over.push_back({node_name(), path + "/" + entry.name, *owner, error.what()});
         }
       }
     }

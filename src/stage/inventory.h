@@ -12,6 +12,7 @@ namespace stoker {
 
 /// One copy that lies at a place.
 struct StagedItem {
+  std::string node;
   std::string place;
   std::string directory;
   uid_t owner = 0;
@@ -29,6 +30,7 @@ struct StagedItem {
 
 /// A copy of another user whose description is broken, or made to disturb.
 struct PassedOver {
+  std::string node;
   std::string directory;
   uid_t owner = 0;
   std::string why;

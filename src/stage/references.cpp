@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "os/node.h"
 #include "os/slurm_answer.h"
+#include "os/user_namespace.h"
 
 namespace stoker {
 
@@ -97,7 +98,8 @@ class Jobs {
 constexpr std::string_view kRun = ",run=", kCluster = ",cluster=";
 
 std::string name_of(const Reference& reference) {
-  std::string name = fmt::format("{}:{}@{}", reference.owner, reference.copy, reference.who);
+  std::string name =
+      fmt::format("{}:{}@{}", outer_user(reference.owner), reference.copy, reference.who);
   if (!reference.run.empty()) name += fmt::format("{}{}", kRun, reference.run);
   if (!reference.cluster.empty()) name += fmt::format("{}{}", kCluster, reference.cluster);
   return name;
@@ -116,9 +118,13 @@ std::string take_from(std::string& text, std::string_view key) {
 std::optional<Reference> parse(const std::string& name) {
   const size_t colon = name.find(':'), at = name.rfind('@');
   Reference reference;
+  uid_t owner = 0;
   if (colon == std::string::npos || at == std::string::npos || at < colon) return std::nullopt;
-  const auto [end, failed] = std::from_chars(name.data(), name.data() + colon, reference.owner);
+  const auto [end, failed] = std::from_chars(name.data(), name.data() + colon, owner);
   if (failed != std::errc() || end != name.data() + colon) return std::nullopt;
+  const std::optional<uid_t> known = inner_user(owner);
+  if (!known) return std::nullopt;
+  reference.owner = *known;
   reference.copy = name.substr(colon + 1, at - colon - 1);
   reference.who = name.substr(at + 1);
   if (reference.who.starts_with(kJob)) {

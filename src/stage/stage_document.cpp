@@ -27,7 +27,8 @@ Json payoff_object(const Payoff& payoff) {
 Json items_list(const std::vector<StagedItem>& items) {
   Json list = Json::array();
   for (const StagedItem& item : items) {
-    list.push_back({{"place", name_to_json(item.place)},
+    list.push_back({{"node", item.node},
+                    {"place", name_to_json(item.place)},
                     {"directory", name_to_json(item.directory)},
                     {"path", item.path.empty() ? Json() : Json(name_to_json(item.path))},
                     {"source", item.source.empty() ? Json() : Json(name_to_json(item.source))},
@@ -83,11 +84,41 @@ Json staged_list_document(const StagedList& list) {
   json["staged"] = items_list(list.items);
   json["passed_over"] = Json::array();
   for (const PassedOver& one : list.passed_over) {
-    json["passed_over"].push_back({{"directory", name_to_json(one.directory)},
+    json["passed_over"].push_back({{"node", one.node},
+                                   {"directory", name_to_json(one.directory)},
                                    {"owner", one.owner},
                                    {"why", name_to_json(one.why)}});
   }
   return json;
+}
+
+void add_listed(const Json& document, StagedList& list) {
+  const auto name_in = [](const Json& object, const char* member) {
+    const Json& value = object.at(member);
+    return value.is_null() ? std::string() : name_from_json(value.get<std::string>());
+  };
+  for (const Json& one : document.at("staged")) {
+    StagedItem& item = list.items.emplace_back();
+    item.node = one.at("node").get<std::string>();
+    item.place = name_in(one, "place");
+    item.directory = name_in(one, "directory");
+    item.path = name_in(one, "path");
+    item.source = name_in(one, "source");
+    item.owner = one.at("owner").get<uid_t>();
+    item.own = one.at("own").get<bool>();
+    item.bytes = one.at("bytes").get<uint64_t>();
+    item.complete = one.at("complete").get<bool>();
+    item.keep = one.at("keep").get<bool>();
+    item.age_s = one.at("age_s").get<double>();
+    item.references = one.at("references").get<std::vector<std::string>>();
+    if (const Json& days = one.at("purged_in_days"); !days.is_null()) {
+      item.purged_in_days = days.get<double>();
+    }
+  }
+  for (const Json& one : document.at("passed_over")) {
+    list.passed_over.push_back({one.at("node").get<std::string>(), name_in(one, "directory"),
+                                one.at("owner").get<uid_t>(), name_in(one, "why")});
+  }
 }
 
 Json clean_document(const CleanResult& result) {

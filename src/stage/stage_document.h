@@ -13,6 +13,8 @@ namespace stoker {
 
 Json stage_document(const StageResult& result);
 Json staged_list_document(const StagedList& list);
+/// Adds what the document of one node lists. It comes from this program, on another node.
+void add_listed(const Json& document, StagedList& list);
 Json clean_document(const CleanResult& result);
 
 }  // namespace stoker

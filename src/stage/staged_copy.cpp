@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "os/node.h"
 #include "os/process_mark.h"
+#include "os/user_namespace.h"
 
 namespace stoker {
 namespace fs = std::filesystem;
@@ -120,7 +121,9 @@ SafeDirectory make_for(const SafeDirectory& in, const std::string& name,
   return made;
 }
 
-std::string directory_of_user(uid_t user) { return fmt::format("{}{}", kOwnPrefix, user); }
+std::string directory_of_user(uid_t user) {
+  return fmt::format("{}{}", kOwnPrefix, outer_user(user));
+}
 
 std::optional<uid_t> user_of_directory(std::string_view name) {
   uid_t user = 0;
@@ -128,7 +131,7 @@ std::optional<uid_t> user_of_directory(std::string_view name) {
   name.remove_prefix(kOwnPrefix.size());
   const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), user);
   if (failed != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return user;
+  return inner_user(user);
 }
 
 gid_t group_named(const std::string& name) {

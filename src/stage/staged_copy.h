@@ -17,7 +17,7 @@ namespace stoker {
 // What lies at a place. Others may write there: everything of ours is in one directory that is ours
 // alone, or that a group may read, and is opened step by step without following a link.
 //
-//   PLACE/stoker-UID/          0700, or 02750 for a group
+//   PLACE/stoker-UID/          0700, or 02750 for a group; UID as outside of a container
 //     refs/UID:COPY@WHO        who needs which copy, the copies of others of the group included
 //     NAME-HASH/               one copy; the hash is that of the source's identity
 //       state.json             what it is a copy of
@@ -38,7 +38,8 @@ struct StageModes {
 
 /// The name of a user's directory at a place.
 std::string directory_of_user(uid_t user);
-/// Whose directory at a place has this name; nothing where it is no such name.
+/// Whose directory at a place has this name; nothing where it is no such name, or that of a user
+/// whom this user namespace does not have.
 std::optional<uid_t> user_of_directory(std::string_view name);
 
 /// The group that `name` means. Throws Error(usage) where this user is not in it.

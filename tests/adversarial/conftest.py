@@ -2,6 +2,7 @@
 """Fresh interpreters, two users who do not trust each other, and a library that makes reads fail or stop."""
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +12,20 @@ from pathlib import Path
 
 import pytest
 from stoker_program import Finished, clean_environment, program
+
+OPEN = """
+import json, sys, warnings, stoker
+heard = []
+warnings.showwarning = lambda message, *rest, **more: heard.append(str(message))
+warnings.simplefilter("always")
+path, options = sys.argv[1], json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
+try:
+    dataset = stoker.open(path, **options)
+    print(json.dumps({"samples": len(dataset), "fields": [str(f) for f in dataset.fields], "keys": [str(k) for k in dataset.keys()],
+                      "first": sorted(dataset[0]) if len(dataset) else None, "heard": heard}))
+except Exception as error:
+    print(json.dumps({"error": str(error), "kind": type(error).__name__, "bases": [c.__name__ for c in type(error).__mro__]}))
+"""
 
 
 @pytest.fixture
@@ -30,6 +45,21 @@ def fresh_python(stoker_environment):
         ).require(status)
 
     return run
+
+
+@pytest.fixture
+def opened(fresh_python):
+    """opened(path, split="train"): what stoker.open says of it, in a process of its own."""
+
+    def run(path, **options):
+        return json.loads(fresh_python(OPEN, path, json.dumps(options)).stdout.splitlines()[-1])
+
+    return run
+
+
+@pytest.fixture
+def fresh_cache(monkeypatch, tmp_path_factory):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes reads of chosen files fail, or stops the process at the first of them.
+// Makes reads of chosen files fail or wait, or stops the process at the first of them.
 //   FAULT_NAME   part of the path of the files that are meant
 //   FAULT_WHILE  reads fail with EIO as long as this file exists
+//   FAULT_HOLD   reads wait as long as this file exists
 //   FAULT_STOP   the process stops itself (SIGSTOP) once; this file is made first, and nothing happens where it exists
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -43,6 +44,8 @@ static int struck(int file) {
       kill(getpid(), SIGSTOP);
     }
   }
+  const char* hold = getenv("FAULT_HOLD");
+  while (hold && access(hold, F_OK) == 0) usleep(20000);
   const char* flag = getenv("FAULT_WHILE");
   if (flag && access(flag, F_OK) == 0) {
     errno = EIO;

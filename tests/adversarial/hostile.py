@@ -8,6 +8,8 @@ import stat
 import struct
 from pathlib import Path
 
+from samples import noise
+from tar_bytes import simple_tar
 from tfrecord_bytes import crc32c
 
 DEEP = 400_000
@@ -146,3 +148,7 @@ def big_endian_stream() -> bytes:
     message += struct.pack("<4H", 8, 12, 4, 8) + struct.pack("<iHxxI", 8, 1, 4) + struct.pack("<I", 0)  # 1: big-endian
     assert len(message) == 64
     return struct.pack("<Ii", 0xFFFFFFFF, len(message)) + message + struct.pack("<Ii", 0xFFFFFFFF, 0)
+
+
+def tar_of(prefix: str, count: int) -> bytes:
+    return simple_tar({f"{prefix}{i:04d}.bin".encode(): noise(f"{prefix}{i}", 200) for i in range(count)})

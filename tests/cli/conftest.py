@@ -41,3 +41,10 @@ def packed(stoker_cli, tmp_path):
     image_folder(tmp_path / "source")
     stoker_cli("pack", tmp_path / "source", tmp_path / "packed", "--shard-size", "20K")
     return tmp_path / "packed"
+
+
+@pytest.fixture
+def place(tmp_path):
+    path = tmp_path / "place"
+    path.mkdir()
+    return path

@@ -202,6 +202,35 @@ def test_state_directory_that_is_not_safe_either(as_other_user, victim):
     assert not (victim.home / "ran").exists()
 
 
+def test_named_run_without_a_safe_place_for_the_hook(as_other_user, victim, attacker):
+    """The command runs, and the user is told what is not measured; Python imports nothing that others could replace."""
+    everybodys = made_by(0, as_other_user.directory / "everybodys", 0o777)
+    runs = made_by(0, as_other_user.directory / "runs", 0o777)
+    show = "import os, sys; print(os.environ.get('PYTHONPATH'), '_stoker_hook' in sys.modules)"
+    command = ["--", "/usr/bin/python3", "-c", show]
+    # A state directory that was chosen, and a home that others write to, in a job of several nodes.
+    for n, environment in enumerate(
+        [
+            {"XDG_STATE_HOME": str(everybodys / "state")},
+            {"HOME": str(everybodys), "SLURM_JOB_NUM_NODES": "2"},
+        ]
+    ):
+        finished = victim("time", "--run", runs / f"run-{n}", *command, cwd=victim.home, env=environment)
+        assert finished.stdout.splitlines()[0] == "None False"
+        assert "measured without the hook: steps and waiting for data are not measured" in finished.stderr
+        assert f"{everybodys} is writable by everybody" in finished.stderr
+        assert "set XDG_STATE_HOME to a directory of your own" in finished.stderr
+        assert (runs / f"run-{n}" / "run.json").exists() and not (runs / f"run-{n}" / "hook").exists()
+
+
+def test_jobs_need_a_directory_that_all_nodes_have(as_other_user, victim):
+    """/tmp of another node may hold anything: a script there is never submitted again."""
+    everybodys = made_by(0, as_other_user.directory / "everybodys", 0o777)
+    line = ["time", "--slurm", "--print", "--", "true"]
+    refused = victim(*line, cwd=everybodys, env={"HOME": str(everybodys)}, status=1)
+    assert "set XDG_STATE_HOME to a directory of your own" in refused.stderr and refused.stdout == ""
+
+
 def test_sweep(as_other_user, scratch, victim):
     theirs = made_by(NOBODY, scratch / "stoker-scale", 0o777)
     line = ["scale", "--threads", "1", "--repeat", "1"]

@@ -183,6 +183,52 @@ def test_a_process_that_is_stopped_is_not_waited_for_without_end(stoker_environm
         require_whole(stoker_cli, large, place)
 
 
+# Where control groups can be frozen on this machine: the file, and what to write to it to freeze and to thaw.
+FREEZERS = {
+    "/sys/fs/cgroup/freezer": ("freezer.state", "FROZEN", "THAWED"),
+    "/sys/fs/cgroup/unified": ("cgroup.freeze", "1", "0"),
+    "/sys/fs/cgroup": ("cgroup.freeze", "1", "0"),
+}
+
+
+def frozen_group(mount: str, name: str) -> Path | None:
+    """A new control group that can be frozen; nothing where this machine, or container, lets nobody make one."""
+    group = Path(mount) / name
+    try:
+        group.mkdir()
+    except OSError:
+        return None
+    if (group / FREEZERS[mount][0]).exists():
+        return group
+    group.rmdir()
+    return None
+
+
+@pytest.mark.parametrize("mount", FREEZERS)
+def test_a_process_whose_control_group_is_frozen_is_not_waited_for(stoker_environment, large, place, mount):
+    """As by `scontrol suspend` where Slurm tracks processes by control groups: no signal, and no state that tells."""
+    group = frozen_group(mount, f"stoker-test-{os.getpid()}")
+    if group is None:
+        return
+    name, freeze, thaw = FREEZERS[mount]
+    words = [program(), "stage", large, place]
+    first = subprocess.Popen([*words, "--jobs", "1"], env=stoker_environment, stdout=subprocess.DEVNULL)
+    try:
+        (group / "cgroup.procs").write_text(str(first.pid))
+        while not list(place.glob("stoker-*/*/parts/*/*.tar")) and first.poll() is None:
+            time.sleep(0.001)
+        (group / name).write_text(freeze)
+        second = subprocess.run([*words, "--json"], env=stoker_environment, capture_output=True, text=True, timeout=120)
+        assert second.returncode == 0, second
+        assert f"process {first.pid} on " in second.stderr and "is stopped (SIGSTOP, or scontrol suspend)" in second.stderr
+        assert json.loads(second.stdout)["complete"]
+    finally:
+        (group / name).write_text(thaw)
+        status = first.wait(timeout=60)
+        group.rmdir()
+    assert status == 0
+
+
 def test_what_another_one_brings_needs_no_room_twice(stoker_cli, stoker_environment, small_file_system, tmp_path):
     """Room for one copy and a little: who comes second waits for the first instead of saying that it does not fit."""
     write_files(tmp_path / "files", {f"{i:02d}.bin": noise(i, 2_000_000) for i in range(20)})

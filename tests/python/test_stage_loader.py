@@ -4,7 +4,11 @@
 import os
 import pickle
 import shutil
+import signal
+import subprocess
+import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +53,57 @@ def test_stage(shards, place):
     assert result.complete and result.verified and result.place == str(place)
     assert stoker.check(result.path, compare=shards).comparison.equal
     assert stoker.stage(shards, place).reused_bytes == result.bytes
+
+
+@pytest.fixture
+def stopped(shards, place):
+    """Another process that is stopped while it stages the same; it holds a claim."""
+    script = "import stoker, sys; stoker.stage(sys.argv[1], sys.argv[2], jobs=1)"
+    for _ in range(100):  # until it is stopped in the middle, which is a matter of luck
+        shutil.rmtree(place)
+        place.mkdir()
+        process = subprocess.Popen([sys.executable, "-c", script, shards, place])
+        while not [path for path in place.glob("stoker-*/*/claims/*") if os.path.lexists(path)] and process.poll() is None:
+            time.sleep(0.0005)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.05)
+        if [path for path in place.glob("stoker-*/*/claims/*") if os.path.lexists(path)] and process.poll() is None:
+            break
+        process.send_signal(signal.SIGCONT)
+        process.wait()
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_stage_says_for_whom_it_waits(shards, place, stopped):
+    """While it waits, as the command line does: what was said, and when."""
+    said = []
+    begin = time.monotonic()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, category, file, line, *_: said.append(
+            (time.monotonic() - begin, str(message), category, file)
+        )
+        result = stoker.stage(shards, place)
+    assert result.complete and len(said) == 2, said
+    (first, waits, category, file), (second, copies, *_) = said
+    assert f"process {stopped.pid} on " in waits and "waiting 10 s for it" in waits and "copying its part here" in copies
+    assert first < 5 < 9 < second, "each was said when it happened"
+    assert category is RuntimeWarning and file == __file__
+
+
+def test_stage_ends_where_a_notice_is_an_error(shards, place, stopped):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="claimed a part of this copy"):
+            stoker.stage(shards, place)
+
+
+def test_loader_says_for_whom_it_waits(tmp_path, shards, place, stopped):
+    loader = stoker.Loader(shards, 4, shuffle=False, stage=place)
+    with pytest.warns(RuntimeWarning, match=f"process {stopped.pid} on .* is stopped"):
+        assert loader._staging[0].wait().complete
 
 
 def test_loader_while_it_arrives(shards, place):

@@ -221,6 +221,24 @@ def test_one_clean_for_all_nodes(cluster, packed):
     assert staged_on(cluster, "n1", "n2", "n3") == {"n1": [], "n2": [], "n3": []}
 
 
+def test_one_list_for_all_nodes(cluster, packed):
+    stage = f"{words(program())} stage"
+    job = cluster.submit(
+        f"{stage} {words(packed)} /scr >/dev/null; {stage} --list /scr; {stage} --list /scr --json >listed; "
+        f"PATH=/nonexistent {stage} --list /scr --json >alone 2>said; {stage} --clean /scr", "-N2", "-w", "n1,n2",
+    )  # fmt: skip
+    assert cluster.wait(job) == "COMPLETED", output(cluster, job)
+    # Columns, or where they do not fit, a block of lines for each copy.
+    nodes = re.findall(r"^(?:node +)?(n\d) *(?:$| +/scr)", output(cluster, job), re.MULTILINE)
+    assert nodes == ["n1", "n2"], output(cluster, job)
+    listed, alone = (json.loads((cluster.shared / "jobs-0" / name).read_text())["staged"] for name in ("listed", "alone"))
+    assert [(item["node"], item["references"]) for item in listed] == [("n1", [f"job,{job}"]), ("n2", [f"job,{job}"])]
+    assert [item["node"] for item in alone] == ["n1"]
+    said = (cluster.shared / "jobs-0/said").read_text()
+    assert "only what is staged on n1 is listed, one of 2 nodes of this job" in said
+    assert "srun --ntasks-per-node=1 stoker stage --list" in said
+
+
 def test_a_node_without_room_says_so(cluster, packed):
     tiny = "/scr/tiny"
     prepare = f"srun -N2 -n2 mkdir {tiny}; srun -N1 -n1 -w n2 mount -t tmpfs -o size=64k tmpfs {tiny}"
