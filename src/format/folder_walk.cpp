@@ -208,14 +208,9 @@ class Walk {
     }
     const bool directory = info->kind == FileKind::directory;
     const fs::path real = fs::canonical(absolute(path), failed);
-<<<<<<< HEAD
-    if (failed || !is_inside(real)) {
-      refuse("which is outside the folder");
-=======
     const bool blob = !directory && !blobs_.empty() && real.native().starts_with(blobs_);
     if (failed || !(is_inside(real) || blob)) {
-      refuse("which lies outside the folder");
->>>>>>> place
+      refuse("which is outside the folder");
     } else if (!directory) {
       return add_file(listing, name);
     } else if (lies_in(listing.path, *info)) {

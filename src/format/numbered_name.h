@@ -31,11 +31,12 @@ void find_gaps(const std::vector<std::string>& names,
 struct SeriesNumbers {
   size_t fewest_digits = 5;
   bool padded = true;  // one of them has a leading zero: others may be years, or sizes
+  bool chosen = true;  // where more of a series are missing than there are, they were left out on
+                       // purpose
 };
 
 /// The same for names that have a number, but not how many there are: "train-000003.h5". What comes
-/// before the first and after the last of a series cannot be known. Where more shards of a series
-/// are missing than there are, they were chosen.
+/// before the first and after the last of a series cannot be known.
 void find_series_gaps(const std::vector<std::string>& names, std::vector<Fault>& faults,
                       const SeriesNumbers& which = {});
 

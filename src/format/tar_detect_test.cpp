@@ -127,9 +127,9 @@ TEST_F(TarDetect, GapsInASeries) {
             (Texts{"n-0009.tgz to n-0011.tgz are missing: 3 shards"}));
   EXPECT_EQ(missing({"a-0.tar", "b-2.tar", "plain.tar", "0000.tar", "0001.tar"}), Texts());
   EXPECT_EQ(missing({"a-99999999999999999999999.tar", "a-99999999999999999999997.tar"}), Texts());
-  // More are missing than are there: a part of a dataset that somebody chose.
-  EXPECT_EQ(missing({"n-0007.tgz", "n-0011.tgz"}), Texts());
-  EXPECT_EQ(missing({"a-00000000000000000000.tar", "a-18446744073709551615.tar"}), Texts());
+  EXPECT_EQ(missing({"n-0007.tgz", "n-0011.tgz"}),
+            (Texts{"n-0008.tgz to n-0010.tgz are missing: 3 shards"}));
+  EXPECT_EQ(missing({"a-00000000000000000000.tar", "a-18446744073709551615.tar"}).size(), 1U);
 }
 
 TEST_F(TarDetect, SeriesThatSaysHowManyThereAre) {

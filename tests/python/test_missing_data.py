@@ -141,13 +141,15 @@ def test_commands_name_a_shard_that_is_missing(shards, stoker_cli, tmp_path):
 
 
 def test_a_part_of_a_dataset_that_was_chosen(shards):
-    """Of a public dataset somebody fetched two shards of five: nothing is lost."""
+    """Of a public dataset somebody fetched two shards of five: nothing tells that from a loss, and the error says how to go on."""
     first, last = shards_of(shards)[0], shards_of(shards)[4]
     for path in shards_of(shards):
         if path not in (first, last):
             path.unlink()
-    loader = stoker.Loader(shards, 4)
-    assert 0 < sum(len(batch["sample"]) for batch in loader) < COUNT and loader.stats()["bad"] == []
+    with pytest.raises(stoker.CorruptError, match='on_error="skip"'):
+        list(stoker.Loader(shards, 4))
+    loader = stoker.Loader(shards, 4, on_error="skip")
+    assert 0 < sum(len(batch["sample"]) for batch in loader) < COUNT and len(loader.stats()["bad"]) == 1
 
 
 @pytest.mark.parametrize("earlier", [False, True])
