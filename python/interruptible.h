@@ -4,8 +4,8 @@
 #include <nanobind/nanobind.h>
 
 #include <chrono>
+#include <exception>
 #include <future>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -21,7 +21,7 @@ template <typename Work, typename Meanwhile>
 auto run_interruptible(Work work, Meanwhile meanwhile) {
   using Result = decltype(work(std::declval<Progress&>()));
   Progress progress;
-  std::optional<nanobind::python_error> raised;
+  std::exception_ptr raised;
   std::packaged_task<Result()> task([&] { return work(progress); });
   std::future<Result> result = task.get_future();
   std::jthread worker(std::move(task));
@@ -33,12 +33,12 @@ auto run_interruptible(Work work, Meanwhile meanwhile) {
     try {
       if (!ended && PyErr_CheckSignals() != 0) throw nanobind::python_error();
       meanwhile();
-    } catch (nanobind::python_error& error) {
-      if (!raised) raised.emplace(std::move(error));
+    } catch (...) {
+      if (!raised) raised = std::current_exception();
       progress.stop = true;
     }
   }
-  if (raised) throw nanobind::python_error(std::move(*raised));
+  if (raised) std::rethrow_exception(raised);
   return result.get();
 }
 

@@ -172,8 +172,9 @@ bool may_describe(std::string_view name) {
 }
 
 bool is_describing_directory(std::string_view name) {
-  constexpr std::array<std::string_view, 10> kNames = {
-      "assets", "doc", "docs", "figs", "figures", "media", "notebooks", "scripts", "src", "static"};
+  constexpr std::array<std::string_view, 16> kNames = {
+      "assets", "cache", "checkpoints", "doc",     "docs", "figs",   "figures", "log",
+      "logs",   "media", "notebooks",   "scripts", "src",  "static", "tmp",     "wandb"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
@@ -226,7 +227,8 @@ std::string only_data_directory(FileSystem& files, const std::string& root) {
   const Listing below = list_visible(files, directory);
   if (splits_of_directories(below.directories).size() > 1) return only;
   if (only != "data") return {};
-  const bool classes = below.directories.size() > 1 && below.files.empty() && below.images == 0;
+  const bool classes = below.directories.size() > 1 && below.images == 0 &&
+                       std::all_of(below.files.begin(), below.files.end(), may_describe);
   if (classes) return only;
   const bool arrays = below.directories.empty() && below.images == 0 && below.shards > 0 &&
                       below.shards == below.files.size();

@@ -63,14 +63,20 @@ bool enter_data(fs::path& directory, const std::string& wanted) {
     if (wanted == kAllSplits) return false;
     if (is_split_word(wanted)) refuse_split(directory, wanted, {{below, below, {}, {}}});
   }
-  directory = enter(directory, below);
+  fs::path next = enter(directory, below);
+  const auto [above, rest] =
+      std::mismatch(next.begin(), next.end(), directory.begin(), directory.end());
+  if (above == next.end()) return false;  // a link to itself, or up
+  directory = std::move(next);
   return true;
 }
 
 /// Goes from a directory to the split of it that is meant, as far as that is named.
 void choose_split(fs::path& directory, DatasetPaths& paths) {
+  constexpr int kDeepest = 8;  // links may lead in circles
   FileSystem& files = real_file_system();
   std::error_code ignored;
+  int depth = 0;
   while (!paths.inner.empty()) {
     std::string rest = paths.inner;
     const std::string first = take_first(rest);
@@ -79,7 +85,7 @@ void choose_split(fs::path& directory, DatasetPaths& paths) {
       paths.inner = rest;
       continue;
     }
-    if (enter_data(directory, first)) {
+    if (depth++ < kDeepest && enter_data(directory, first)) {
       // "val" of "val2017"
       if (is_split_name(directory.filename().string()) &&
           split_word_of(directory.filename().string()) == first) {
@@ -99,7 +105,7 @@ void choose_split(fs::path& directory, DatasetPaths& paths) {
     paths.split = split != nullptr && splits.size() > 1 ? split->name : std::string(kAllSplits);
     return;
   }
-  while (enter_data(directory, "")) {
+  while (depth++ < kDeepest && enter_data(directory, "")) {
   }
 }
 

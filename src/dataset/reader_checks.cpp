@@ -159,10 +159,11 @@ bool Reader::all_as_indexed(ShardFiles& files, const Segment& segment) {
     const bool full = segment.depth() == Depth::full;
     if (!files.untouched(shard.path, {shard.size, 0}, modified, full ? segment.written_ns() : 0) &&
         modified != 0) {
-      throw Error(ErrorKind::corrupt,
-                  fmt::format("{} was modified after it was indexed, and this value of the index "
-                              "cannot be compared with it: run stoker index",
-                              printable(shard.path)));
+      throw Error(
+          ErrorKind::corrupt,
+          fmt::format("{} was modified after it was indexed, or copied without its times, and "
+                      "this value of the index cannot be compared with it: run stoker index",
+                      printable(shard.path)));
     }
     looked_at = shard.path;
   }
@@ -187,11 +188,19 @@ bool Reader::is_untouched(Fetcher& fetcher, Untouched& untouched, const Batch& b
     const std::lock_guard lock(untouched.mutex);
     const auto known = untouched.known.find(name);
     if (known != untouched.known.end()) return known->second;
+    const auto thrown = untouched.thrown.find(name);
+    if (thrown != untouched.thrown.end()) std::rethrow_exception(thrown->second);
   }
-  const bool answer =
-      shard ? fetcher.files.untouched(segment, *shard) : all_as_indexed(fetcher.files, segment);
-  const std::lock_guard lock(untouched.mutex);
-  return untouched.known.try_emplace(name, answer).first->second;
+  try {
+    const bool answer =
+        shard ? fetcher.files.untouched(segment, *shard) : all_as_indexed(fetcher.files, segment);
+    const std::lock_guard lock(untouched.mutex);
+    return untouched.known.try_emplace(name, answer).first->second;
+  } catch (const Error&) {
+    const std::lock_guard lock(untouched.mutex);
+    untouched.thrown.try_emplace(name, std::current_exception());
+    throw;
+  }
 }
 
 /// Throws where the number that the index holds for an item may not be what its file has now.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -46,6 +47,7 @@ struct Reader::Fetcher {
 struct Reader::Untouched {
   std::mutex mutex;
   std::unordered_map<uint64_t, bool> known;
+  std::unordered_map<uint64_t, std::exception_ptr> thrown;
 };
 
 /// The shard that was read last, which is mostly the one that is read next.
@@ -64,6 +66,7 @@ struct Reader::OpenShard {
   void look(const Segment& wanted_segment, uint32_t wanted) {
     if (seen_segment == &wanted_segment && seen_number == wanted) return;
     fetcher.files.look(wanted_segment, wanted);
+    segment = nullptr;  // the file that is open may be the one that was there before
     seen_segment = &wanted_segment;
     seen_number = wanted;
   }

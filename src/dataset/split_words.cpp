@@ -30,6 +30,12 @@ Words without_split(Words words) {
   return words;
 }
 
+/// "depth" of "depth_valid".
+std::string before_mask(const std::string& name) {
+  const size_t end = name.find_last_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+  return end == std::string::npos ? "" : name.substr(0, end);
+}
+
 }  // namespace
 
 bool is_split_word(std::string_view word) {
@@ -69,13 +75,19 @@ bool differ_in_split(std::string_view a, std::string_view b) {
 }
 
 std::map<std::string, std::vector<size_t>> group_by_split(std::span<const std::string> names) {
+  constexpr std::string_view kMask = "valid";
   std::map<std::string, std::vector<size_t>> by_split;
   std::map<Words, std::string> splits;  // of the first name with these words
   bool several = false;
   for (size_t i = 0; i < names.size(); ++i) {
-    const std::string split = split_word_of(names[i]);
+    const Words words = words_of(names[i]);
+    // "depth_valid" next to "depth" is its mask, unless there are other splits.
+    const bool mask = words.size() > 1 && words.back() == kMask &&
+                      std::find(names.begin(), names.end(), before_mask(names[i])) != names.end();
+    const std::string split = mask ? "" : split_word_of(names[i]);
     by_split[split].push_back(i);
-    const Words rest = without_split(words_of(names[i]));
+    if (mask) continue;
+    const Words rest = without_split(words);
     if (rest.empty() && split.empty()) continue;  // a number
     const auto [first, fresh] = splits.emplace(rest, split);
     several = several || (!fresh && first->second != split);

@@ -48,8 +48,8 @@ void find_series_gaps(const std::vector<std::string>& names, std::vector<Fault>&
     const auto& [before, after, digits] = key;
     std::vector<uint64_t>& numbers = series.numbers;
     std::sort(numbers.begin(), numbers.end());
-    const bool chosen =
-        which.chosen && numbers.back() - numbers.front() >= 2 * numbers.size();
+    const uint64_t beyond = numbers.back() - numbers.front();  // the first
+    const bool chosen = beyond / (which.holes + 1) >= numbers.size();
     if (chosen || (which.padded && !series.padded)) continue;
     for (size_t i = 1; i < numbers.size(); ++i) {
       if (numbers[i] <= numbers[i - 1] + 1) continue;

@@ -31,8 +31,8 @@ void find_gaps(const std::vector<std::string>& names,
 struct SeriesNumbers {
   size_t fewest_digits = 5;
   bool padded = true;  // one of them has a leading zero: others may be years, or sizes
-  bool chosen = true;  // where more of a series are missing than there are, they were left out on
-                       // purpose
+  uint64_t holes = 1;  // where so many times as many are missing as there are, nothing is lost:
+                       // they were chosen, or are numbers of something else
 };
 
 /// The same for names that have a number, but not how many there are: "train-000003.h5". What comes

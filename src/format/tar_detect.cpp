@@ -105,7 +105,8 @@ std::optional<Layout> detect_directory(const Source& source) {
   layout.unlisted = found.other_files;
   layout.faults = std::move(found.faults);
   find_gaps(found.shards, find_number, layout.faults);
-  find_series_gaps(found.shards, layout.faults, {1, false, false});
+  constexpr uint64_t kIdentifiers = 100;  // such as those of ImageNet's classes
+  find_series_gaps(found.shards, layout.faults, {1, false, kIdentifiers});
   for (std::string& name : found.shards) {
     const Compression compression = ending_of(name)->compression;
     layout.parts.push_back({std::move(name), compression, 0, 0});

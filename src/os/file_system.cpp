@@ -67,7 +67,8 @@ FileInfo info_of(const struct stat& status) {
           status.st_gid,
           status.st_dev,
           status.st_ino,
-          readable_by_us(status)};
+          readable_by_us(status),
+          int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec};
 }
 
 class RealFile final : public ReadableFile {

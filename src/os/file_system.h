@@ -25,6 +25,7 @@ struct FileInfo {
   uint64_t device = 0, inode = 0;
   /// As owner, group and mode have it for this process; an access list may say otherwise.
   bool readable = true;
+  int64_t changed_ns = 0;  // of the inode: set by whatever writes, copies or renames; 0: not known
 };
 
 struct DirectoryEntry {

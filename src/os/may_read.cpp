@@ -45,9 +45,11 @@ bool lets(const std::string& path, uid_t user, mode_t bits) {
   if (::lstat(path.c_str(), &status) != 0 || S_ISLNK(status.st_mode)) return false;
   if (status.st_uid == user) return (status.st_mode >> 6 & bits) == bits;
   const bool list = ::lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) >= 0;
-  // Members of the group have the group's bits, and not those of others.
+  // Members of the group have the group's bits, and not those of others. Who the members are may
+  // not be known now.
+  const mode_t both = status.st_mode >> 3 & status.st_mode;
   if (!list && is_member(user, status.st_gid)) return (status.st_mode >> 3 & bits) == bits;
-  return (status.st_mode & bits) == bits;
+  return (both & bits) == bits;
 }
 
 }  // namespace

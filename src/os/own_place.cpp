@@ -111,7 +111,7 @@ void make_own_directory(const std::string& path) {
 std::string others_who_rename(const std::string& directory) {
   struct stat status {};
   if (::stat(directory.c_str(), &status) != 0) throw system_error(directory, "cannot stat", errno);
-  if (!is_trusted(status.st_uid)) return "its owner";
+  if (!is_trusted(status.st_uid) || is_any_unmapped_user(status.st_uid)) return "its owner";
   return (status.st_mode & S_ISVTX) != 0 ? "" : other_writers(status, directory);
 }
 

@@ -133,7 +133,7 @@ def test_a_link_to_what_its_owner_may_not_read(user, hub, kind, how):
     packed = user.home(FIRST) / "packed"
     finished = user(FIRST, "pack", repository.path / "snapshots/b", packed, status=1)
     outside_of_a_folder = kind == "photos" and how == "closed directory"
-    why = "which lies outside the folder" if outside_of_a_folder else f"is a link of user {SECOND} that leads out"
+    why = "which is outside the folder" if outside_of_a_folder else f"is a link of user {SECOND} that leads out"
     assert why in finished.text
     assert not any(SECRET in path.read_bytes() for path in packed.rglob("*") if path.is_file())
 
@@ -148,4 +148,4 @@ def test_photos_outside_of_a_cache_are_still_not_followed(user, as_other_user):
     (top / "blobs").symlink_to(elsewhere)
     (top / "snapshots/a/0.jpg").symlink_to("../../blobs/0.jpg")
     finished = user(SECOND, "check", top / "snapshots/a", status=1)
-    assert "which lies outside the folder" in finished.text
+    assert "which is outside the folder" in finished.text

@@ -74,12 +74,29 @@ def thesis(place) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [".stoker-probe-{}-aaaaaa", "stoker-scratch-{},00000000,1,1,1-aaaaaa"])
-def test_work_that_was_renamed_to_a_leftover(place, victim, shared, name):
+def test_work_that_was_renamed_to_a_leftover(as_other_user, place, victim, shared, name):
+    own = as_other_user.directory / "own"
+    own.mkdir()
+    os.chown(own, VICTIM, VICTIM)
     os.rename(place / "work", place / name.format(host_name()))
     victim("probe", place, "--quick", "--only", "storage,files", "--bytes", "16M", "--seconds", "1").require(0)
-    victim("pack", shared, place / "packed", env={"TMPDIR": str(place)})
-    victim("stage", shared, place, env={"TMPDIR": str(place)})
+    victim("pack", shared, place / "packed", env={"TMPDIR": str(place)}).require(0)
+    victim("stage", shared, own, env={"TMPDIR": str(place)}).require(0)
     assert thesis(place) == ["years of work"]
+
+
+@pytest.mark.parametrize("name", [".stoker-probe-{}-aaaaaa", "stoker-scratch-{},00000000,1,1,1-aaaaaa"])
+def test_leftovers_where_nobody_else_renames(as_other_user, victim, shared, name):
+    """What the names above are for: what a killed process left goes."""
+    place = as_other_user.directory / "own"
+    left = place / name.format(host_name())
+    left.mkdir(parents=True)
+    for each in (place, left):
+        os.chown(each, VICTIM, VICTIM)
+    victim("probe", place, "--quick", "--only", "storage,files", "--bytes", "16M", "--seconds", "1").require(0)
+    victim("pack", shared, place / "packed", env={"TMPDIR": str(place)}).require(0)
+    victim("stage", shared, place, env={"TMPDIR": str(place)}).require(0)
+    assert not left.exists()
 
 
 def test_work_that_takes_the_place_of_what_is_removed_in_the_end(place, victim):

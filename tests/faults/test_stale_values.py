@@ -40,18 +40,24 @@ def dataset(request, folder, tmp_path) -> Path:
 def edit(dataset: Path) -> None:
     """Label 105 becomes 109, in place."""
     for path in (path for path in dataset.rglob("*") if path.is_file() and ".stoker" not in path.parts):
-        contents = path.read_bytes()
-        for before, after in [
-            (b"105", b"109"),
-            ((105).to_bytes(8, "little"), (109).to_bytes(8, "little")),
-            (b"\n\x01\x69", b"\n\x01\x6d"),
-        ]:
-            if contents.count(before) == 1:
-                with open(path, "r+b") as file:
-                    file.seek(contents.index(before))
-                    file.write(after)
-                return
+        if edit_one(path):
+            return
     raise AssertionError("no label found")
+
+
+def edit_one(path: Path) -> bool:
+    contents = path.read_bytes()
+    for before, after in [
+        (b"105", b"109"),
+        ((105).to_bytes(8, "little"), (109).to_bytes(8, "little")),
+        (b"\n\x01\x69", b"\n\x01\x6d"),
+    ]:
+        if contents.count(before) == 1:
+            with open(path, "r+b") as file:
+                file.seek(contents.index(before))
+                file.write(after)
+            return True
+    return False
 
 
 def number_of(dataset: stoker.Dataset, label: int) -> int:
@@ -169,6 +175,24 @@ def test_labels_that_cannot_be_compared(unlocated, read_before):
         list(stoker.Loader(unlocated, 4))
     stoker.index(unlocated, full=True, where="beside")
     assert stoker.open(unlocated).column("label")[number] == 109
+
+
+def test_labels_of_another_file_with_an_older_time(unlocated):
+    """As rsync -a, cp -a and tar x put it there."""
+    (shard,) = [path for path in unlocated.rglob("*") if path.suffix in (".arrow", ".h5")]
+    other = unlocated.parent / "other"
+    shutil.copy2(shard, other)
+    assert edit_one(other)
+    os.utime(other, (1e9, 1e9))
+    time.sleep(0.02)
+    os.replace(other, shard)
+    with pytest.raises(stoker.CorruptError, match="was modified after it was indexed, or copied without its times"):
+        stoker.open(unlocated).column("label")
+
+
+def test_a_copy_with_its_times_can_be_read(unlocated, tmp_path):
+    shutil.copytree(unlocated, tmp_path / "copy")
+    assert stoker.open(tmp_path / "copy").column("label").tolist() == LABELS
 
 
 def test_labels_that_cannot_be_compared_are_right_in_a_staged_copy(unlocated, tmp_path):

@@ -6,6 +6,7 @@ import io
 import pickle
 import re
 import struct
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import stoker
 from every_format import open_quietly
 from samples import npy, write_files
+from stoker_program import program
 from tar_bytes import simple_tar
 from tfrecord_bytes import example, record
 
@@ -78,6 +80,9 @@ LAYOUTS = {
     "hub data, one split": ({**files("data/train-{:05d}-of-00002.parquet", PARQUET), **CARD, **BANNER}, "", opens("parquet", 12)),
     "hub data, photos": ({**HUB, **CARD, **files("photos/{}.jpg", JPEG, 9)}, "", says("D/data", "name")),
     "hub data, a directory of figures": ({**HUB, **CARD, "images/figure1.png": PNG}, "", says("D/data", "name")),
+    "classes below data, with a list": ({**files("data/a/{}.jpg", JPEG), **files("data/b/{}.jpg", JPEG), "data/labels.csv": b"x"}, "", opens("folder", 5, ["a", "b"])),
+    "shards next to logs": ({**files("{:02d}.tar", TAR), "logs/a.txt": b"x", "wandb/run/b.txt": b"x"}, "", opens("tar", 6)),
+    "an array and its mask": ({"a.npz": npz(depth=4, depth_valid=4, rgb=4)}, "/a.npz", opens("npy", 4)),
     "hub configurations": (
         {**files("en/train-0000{}-of-00002.parquet", PARQUET), **files("fr/train-0000{}-of-00002.parquet", PARQUET), **CARD, **BANNER},
         "", says("2 datasets", "D/en", "D/fr"),
@@ -267,3 +272,11 @@ def test_layout(tmp_path, name):
         else:
             for text in expected:
                 assert text in message, message
+
+
+@pytest.mark.parametrize("link", [".", "..", "../D"])
+def test_a_link_to_itself_ends(tmp_path, link):
+    (tmp_path / "D").mkdir()
+    (tmp_path / "D/train").symlink_to(link)
+    words = [program(), "check", tmp_path / "D"]
+    assert subprocess.run(words, capture_output=True, timeout=60).returncode in (1, 2)

@@ -156,8 +156,8 @@ def test_mixing(dataset, mix, layout):
 def test_order_of_transforms(dataset):
     for wrong, why in [
         ([ColorJitter(0.1), Resize((8, 8))], "comes too late"),
-        ([Resize((8, 8)), Normalize(MEAN, STD)], "behind ToDtype"),
-        ([Resize((8, 8)), MixUp()], "behind ToDtype"),
+        ([Resize((8, 8)), Normalize(MEAN, STD)], "after ToDtype"),
+        ([Resize((8, 8)), MixUp()], "after ToDtype"),
         ([Resize((8, 8)), ToDtype("float32"), ToDtype("float16")], "second one"),
         ([Resize((8, 8)), ToDtype("float32"), CenterCrop(4)], "comes too late"),
         ([Resize((8, 8)), CutMix(num_classes=2), CutMix(num_classes=3)], "differ"),

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job of a real Slurm that is suspended in the middle of staging, and the job that comes next."""
+"""A job of a real Slurm that is suspended or cancelled in the middle of staging, and the job that comes next."""
 
 import json
+import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -83,3 +85,18 @@ def test_a_suspended_job_does_not_hold_up_the_next(cluster, source, held):
     assert first["complete"] and first["path"] == result["path"]
     compared = cluster.run("srun", "-w", NODE, program(), "check", first["path"], "--compare", source, "--json").json
     assert compared["comparison"]["equal"] and compared["faults"] == []
+
+
+def test_what_a_job_that_was_cancelled_in_the_middle_left_goes_with_the_next_stage(cluster, held):
+    write_files(cluster.shared / "few", {"0.bin": noise(0, 20_000)})
+    cluster.stoker("pack", cluster.shared / "few", cluster.shared / "next")
+    assert [path.name.partition("-")[0] for path in held.place.glob("*-*")] == ["held"]
+    cluster.run("scancel", "--signal=KILL", "--full", held.job)
+    held.until(lambda: held.state() == "", "does not end")
+    # This cluster knows processes by their parents, and loses those whose shell is killed; control groups would end them.
+    (mark,) = [path.name for path in held.place.glob("refs/*@process,*")]
+    os.kill(int(mark.split(",")[4]), signal.SIGKILL)
+    after = cluster.submit(f"{program()} stage {cluster.shared / 'next'} /scr --json > after.json", "-w", NODE)
+    assert cluster.wait(after) == "COMPLETED", (cluster.shared / f"jobs-0/{after}.out").read_text()
+    assert json.loads((cluster.shared / "jobs-0/after.json").read_text())["removed_copies"] == 1
+    assert [path.name.partition("-")[0] for path in held.place.glob("*-*")] == ["next"]
