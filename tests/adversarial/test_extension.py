@@ -74,7 +74,8 @@ USES = {
         "arrow",
         "import pyarrow as pa, pyarrow.compute as pc, pyarrow.parquet as pq, io",
         "sink = io.BytesIO(); pq.write_table(pa.table({'a': ['x1', 'y2']}), sink, compression='zstd');"
-        "assert pq.read_table(io.BytesIO(sink.getvalue()))['a'].to_pylist() == ['x1', 'y2'];"
+        # Where its threads have read, pyarrow 26.0.1 sometimes aborts when Python ends, also without stoker (7 of 60 times).
+        "assert pq.read_table(io.BytesIO(sink.getvalue()), use_threads=False)['a'].to_pylist() == ['x1', 'y2'];"
         "assert pc.match_substring_regex(pa.array(['a1']), '[0-9]').to_pylist() == [True]",
     ),
     "h5py": (

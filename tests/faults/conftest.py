@@ -52,3 +52,13 @@ def shared(as_other_user, stoker_cli):
     for path in [packed, *packed.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
     return packed
+
+
+@pytest.fixture
+def user_namespaces():
+    """For tests that need them. In a chroot the kernel makes none, whoever asks: there, and only there, they are left out."""
+    mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    if "/" not in mounted:
+        pytest.skip("in a chroot the kernel makes no user namespaces")
+    if subprocess.run(["unshare", "--user", "true"], user=1, group=1, extra_groups=[], cwd="/").returncode != 0:
+        pytest.fail("users cannot make namespaces here: sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces")

@@ -11,7 +11,7 @@ USERS = (1, 2)
 
 
 @pytest.fixture
-def user(as_other_user):
+def user(as_other_user, user_namespaces):
     """user(1, "stage", …): runs the program as that user; `inside`: as root of a user namespace of theirs."""
     if os.geteuid() != 0:
         pytest.fail("needs two users: run the tests as root")
