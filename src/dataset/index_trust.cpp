@@ -23,7 +23,7 @@ bool is_ours(const struct stat& status, const std::string& path) {
   if (status.st_uid == 0) return true;
   if (status.st_uid != ::geteuid()) return false;
   if (!is_any_unmapped_user(status.st_uid)) return true;
-  // This user is one of those that cannot be told apart: only an owner may write there.
+  // This user is one of those that have this number: only an owner may write there.
   return S_ISDIR(status.st_mode) && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
          ::access(path.c_str(), W_OK) == 0;
 }

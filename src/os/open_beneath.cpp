@@ -61,7 +61,7 @@ std::string path_of_descriptor(int descriptor) {
   return length <= 0 ? "" : std::string(path.data(), static_cast<size_t>(length));
 }
 
-/// `path` is where the file was found; empty where that cannot be told.
+/// `path` is where the file was found; empty where that is not known.
 bool may_follow(const struct stat& link, const struct stat& file, const std::string& path) {
   const uid_t us = ::geteuid();
   if (link.st_uid == us || link.st_uid == 0 || link.st_uid == file.st_uid) return true;
@@ -142,7 +142,7 @@ int OpenBeneath::open_plainly(int root, const std::string& name, int flags, Link
 }
 
 /// Throws where a link of the path below the directory is not to be followed. `whole` is where it
-/// led, outside of the directory; empty where that cannot be told.
+/// led, outside of the directory; empty where that is not known.
 void OpenBeneath::check_links(int root, const std::string& name, int file, Links links,
                               const std::string& whole) const {
   struct stat there {};

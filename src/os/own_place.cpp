@@ -41,28 +41,6 @@ bool is_trusted(uid_t owner) {
   return owner == 0 || owner == ::geteuid() || is_any_unmapped_user(owner);
 }
 
-/// A group that has the user's name and no other members, as Debian and Red Hat give to each user.
-/// Where an access control list is attached, the group's bits speak for other entries too.
-bool is_private_group(gid_t group, const std::string& path) {
-  if (::lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) >= 0) return false;
-  std::vector<char> room(1 << 16);
-  struct group entry {};
-  struct group* found = nullptr;
-  if (::getgrgid_r(group, &entry, room.data(), room.size(), &found) != 0 || found == nullptr) {
-    return false;
-  }
-  const std::string user = user_name();
-  for (char** member = entry.gr_mem; *member != nullptr; ++member) {
-    if (user != *member) return false;
-  }
-  passwd of_user{};
-  passwd* known = nullptr;
-  std::vector<char> more_room(1 << 16);
-  return user == entry.gr_name &&
-         ::getpwuid_r(::geteuid(), &of_user, more_room.data(), more_room.size(), &known) == 0 &&
-         known != nullptr && of_user.pw_gid == group;
-}
-
 /// Which others may write to it: empty where none may.
 std::string other_writers(const struct stat& status, const std::string& path) {
   if ((status.st_mode & S_IWOTH) != 0) return "everybody";
@@ -107,6 +85,26 @@ void make_own_directory(const std::string& path) {
 }
 
 }  // namespace
+
+bool is_private_group(gid_t group, const std::string& path) {
+  if (::lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) >= 0) return false;
+  std::vector<char> room(1 << 16);
+  struct group entry {};
+  struct group* found = nullptr;
+  if (::getgrgid_r(group, &entry, room.data(), room.size(), &found) != 0 || found == nullptr) {
+    return false;
+  }
+  const std::string user = user_name();
+  for (char** member = entry.gr_mem; *member != nullptr; ++member) {
+    if (user != *member) return false;
+  }
+  passwd of_user{};
+  passwd* known = nullptr;
+  std::vector<char> more_room(1 << 16);
+  return user == entry.gr_name &&
+         ::getpwuid_r(::geteuid(), &of_user, more_room.data(), more_room.size(), &known) == 0 &&
+         known != nullptr && of_user.pw_gid == group;
+}
 
 std::string others_who_rename(const std::string& directory) {
   struct stat status {};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 namespace stoker {
@@ -14,6 +16,11 @@ std::string why_not_ours(const std::string& path);
 
 /// The same of the directory alone: another owner, or others who may write to it.
 std::string why_not_mine(const std::string& path);
+
+/// Whether nobody but this user is in the group of `path`: it has the user's name and no other
+/// members, as Debian and Red Hat give one to each user. False where an access control list is
+/// attached: the group's bits then speak for its other entries too.
+bool is_private_group(gid_t group, const std::string& path);
 
 /// Who else may rename what is in a directory, be it of this user or not: "everybody", "its group",
 /// "its owner". Empty where nobody but root may: there, names tell what this user has made.

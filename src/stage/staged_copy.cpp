@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "os/node.h"
+#include "os/own_place.h"
 #include "os/process_mark.h"
 #include "os/user_namespace.h"
 
@@ -29,29 +30,20 @@ namespace {
 constexpr std::string_view kOwnPrefix = "stoker-";
 constexpr uint64_t kMostState = 1 << 20;
 
-/// Whether a group has no member but this user: many systems give each user one of the same name.
-bool is_private_group(const struct group& entry) {
-  const std::string user = user_name();
-  if (user != entry.gr_name) return false;
-  for (char** member = entry.gr_mem; *member != nullptr; ++member) {
-    if (user != *member) return false;
-  }
-  return true;
-}
-
-/// Who else may rename what is in a directory with this owner and mode; empty: nobody.
-std::string others_who_rename(const Ownership& directory) {
-  if ((directory.mode & S_ISVTX) != 0) return "";
-  if ((directory.mode & S_IWOTH) != 0) return "anybody";
-  if ((directory.mode & S_IWGRP) == 0) return "";
-  const struct group* entry = ::getgrgid(directory.group);
-  if (entry == nullptr) return fmt::format("members of group {}", directory.group);
-  return is_private_group(*entry) ? "" : fmt::format("members of group {}", entry->gr_name);
+/// Who else may rename what is in a place; empty: nobody.
+std::string who_may_rename(const SafeDirectory& place) {
+  const Ownership ownership = place.ownership();
+  if ((ownership.mode & S_ISVTX) != 0) return "";
+  if ((ownership.mode & S_IWOTH) != 0) return "anybody";
+  if ((ownership.mode & S_IWGRP) == 0 || is_private_group(ownership.group, place.path())) return "";
+  const struct group* entry = ::getgrgid(ownership.group);
+  return entry == nullptr ? fmt::format("members of group {}", ownership.group)
+                          : fmt::format("members of group {}", entry->gr_name);
 }
 
 /// Refuses a place where others could replace our directory with one of theirs.
 void check_place(const SafeDirectory& place) {
-  if (const std::string others = others_who_rename(place.ownership()); !others.empty()) {
+  if (const std::string others = who_may_rename(place); !others.empty()) {
     throw Error(
         ErrorKind::permission,
         fmt::format("{}: {} may rename what is stored there (mode {:o}, without the sticky bit), "

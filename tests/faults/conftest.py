@@ -56,7 +56,7 @@ def shared(as_other_user, stoker_cli):
 
 @pytest.fixture
 def user_namespaces():
-    """For tests that need them. In a chroot the kernel makes none, whoever asks: there, and only there, they are left out."""
+    """For tests that need them. In a chroot the kernel makes none, not even for root: only there these tests are skipped."""
     mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     if "/" not in mounted:
         pytest.skip("in a chroot the kernel makes no user namespaces")
